@@ -10,14 +10,19 @@
 #include <span>
 #include <string>
 
+#include "api/text/time_expression.h"
 #include "archive/reading/check.h"
+#include "archive/reading/excerpt.h"
+#include "base/clock.h"
 #include "base/heap.h"
 #include "daemon/config/config.h"
 #include "daemon/config/log.h"
 #include "daemon/config/refusal.h"
 #include "daemon/daemon.h"
+#include "daemon/opened_history.h"
 #include "daemon/version.h"
 #include "daemon/waits/stack_helper.h"
+#include "store/query/slot_selection.h"
 #include "symbolizer/opener/open_helper.h"
 #include "symbolizer/reader/direct_module_reader.h"
 #include "symbolizer/worker/spawner.h"
@@ -52,6 +57,32 @@ int check_history(const Config& config) {
   return static_cast<int>(checked->problems.empty() ? ExitStatus::kEnded : ExitStatus::kUnexpected);
 }
 
+Result<store::WallWindow> exported_window(const CommandLine& line) {
+  const api::TimeContext context{SystemClock().wall(), api::system_local_offset_s};
+  const Result<api::GivenTime> from = api::parse_time(line.from, context);
+  if (!from) return from.error();
+  const Result<api::GivenTime> to = api::parse_time(line.to, context);
+  if (!to) return to.error();
+  return api::resolve_window(from->moment, api::end_meant(*to, *from, context.now), context.now);
+}
+
+int export_history(const CommandLine& line) {
+  const auto refuse = [](const Error& error) {
+    std::fprintf(stderr, "flamed: nothing was exported: %s\n", error.message().c_str());
+    return static_cast<int>(ExitStatus::kUsage);
+  };
+  const Result<store::WallWindow> window = exported_window(line);
+  if (!window) return refuse(window.error());
+  const std::string configured = history_folder(line.config);
+  const Result<archive::Excerpt> excerpt =
+      archive::write_excerpt(configured.empty() ? kServiceHistory : configured, *window, line.file);
+  if (!excerpt) return refuse(excerpt.error());
+  for (const std::string& problem : excerpt->problems) std::fprintf(stderr, "flamed: missing: %s\n", problem.c_str());
+  std::printf("%s: %llu minutes, from %s to %s\n", line.file.c_str(), static_cast<unsigned long long>(excerpt->minutes),
+              store::to_text(excerpt->stretch.from).c_str(), store::to_text(excerpt->stretch.to).c_str());
+  return static_cast<int>(excerpt->problems.empty() ? ExitStatus::kEnded : ExitStatus::kUnexpected);
+}
+
 int main_with(std::span<const char* const> arguments) {
   Result<CommandLine> line = parse_command_line(arguments);
   if (!line) {
@@ -71,6 +102,9 @@ int main_with(std::span<const char* const> arguments) {
       return 0;
     case CommandLine::Action::kCheckHistory:
       return check_history(line->config);
+    case CommandLine::Action::kExport:
+      return export_history(*line);
+    case CommandLine::Action::kOpen:
     case CommandLine::Action::kRun:
       break;
   }
@@ -79,6 +113,12 @@ int main_with(std::span<const char* const> arguments) {
   ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   const sigset_t signals = block_signals();
   start_logging(line->config.log_level);
+  if (line->action == CommandLine::Action::kOpen) {
+    OpenedHistory history(line->config, line->file);
+    if (const auto status = history.start()) return static_cast<int>(*status);
+    OpenedHistory::run(signals);
+    return 0;
+  }
   Daemon daemon(line->config, arguments);
   if (const auto status = daemon.start()) return static_cast<int>(*status);
   daemon.run(signals);

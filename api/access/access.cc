@@ -50,13 +50,14 @@ std::optional<Problem> Access::check_origin(const Request& request, bool is_page
 
 Viewer Access::viewer_of(std::optional<uid_t> user) const {
   if (!user || *user == store::kNoUser) return {};
+  if (owner_) return {*user == 0 || user == owner_ ? Viewer::Sees::kEverything : Viewer::Sees::kNothing, *user};
   if (*user == 0 || is_member_(*user)) return {Viewer::Sees::kEverything, *user};
   return {Viewer::Sees::kOwn, *user};
 }
 
 std::optional<Problem> check_viewer(const Viewer& viewer) {
-  if (viewer.sees == Viewer::Sees::kNothing) return unknown_user();
-  return std::nullopt;
+  if (viewer.sees != Viewer::Sees::kNothing) return std::nullopt;
+  return viewer.uid == store::kNoUser ? unknown_user() : not_the_owner();
 }
 
 }  // namespace flamed::api

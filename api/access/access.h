@@ -35,6 +35,8 @@ class Access {
         is_member_(std::move(is_member)),
         tokens_(std::move(tokens)),
         find_user_(std::move(find_user)) {}
+  /// Of data that belong to one user: he and root see everything, others nothing, and there are no groups or tokens.
+  Access(HostNames names, uid_t owner) : names_(std::move(names)), owner_(owner) {}
 
   /// `is_page`: the request is for an HTML document: "/", "/help".
   [[nodiscard]] std::variant<Viewer, Problem> judge(const Request& request, bool is_page) const;
@@ -50,6 +52,7 @@ class Access {
   const std::function<bool(uid_t)> is_member_;
   const std::unique_ptr<TokenFile> tokens_;
   const FindUser find_user_;
+  const std::optional<uid_t> owner_{};
 };
 
 /// If the viewer may see no data at all: why, and what to do. Otherwise empty.

@@ -147,6 +147,11 @@ Plan Router::plan_or_throw(const Request& request) const {
   auto parameters = Parameters::parse(is_post ? std::span<const ParameterSpec>() : goal.route->parameters,
                                       target->query, TimeContext{now, local_offset_s_});
   if (auto* problem = std::get_if<Problem>(&parameters)) return std::move(*problem);
+  if (api::wait_ns(std::get<Parameters>(parameters)) && sources_.file()) {
+    return bad_parameter("seconds",
+                         "Nothing comes after the end of a file. Ask for the time before with from, such as "
+                         "from=now-1h: now is the file's end.");
+  }
   return PlannedQuestion{goal.route,
                          std::get<Viewer>(judged),
                          std::get<Parameters>(std::move(parameters)),
@@ -299,7 +304,7 @@ Health Router::health() const {
 
 Response Router::healthz() {
   const Health health = this->health();
-  return json_response(render_health(health), health.healthy ? 200 : 503);
+  return json_response(render_health(health, sources_.file()), health.healthy ? 200 : 503);
 }
 
 Response Router::readyz() {

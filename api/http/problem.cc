@@ -119,6 +119,15 @@ Problem unknown_user() {
           {}};
 }
 
+Problem not_the_owner() {
+  return {
+      403,
+      "not-the-owner",
+      "Another user's file",
+      "This flamed shows a file, to the user who opened it and to root. Open the file yourself: flamed --open FILE.",
+      {}};
+}
+
 Problem foreign_host(std::string_view host, std::string_view own_names) {
   return {403,
           "foreign-host",

@@ -39,6 +39,8 @@ Problem token_refused();
 Problem token_without_user(std::string_view user);
 /// The owner of the connection is unknown.
 Problem unknown_user();
+/// The data belong to another user than the connection.
+Problem not_the_owner();
 /// The request has a foreign host name, or comes from a page of another site.
 Problem foreign_host(std::string_view host, std::string_view own_names);
 Problem foreign_origin(std::string_view origin);

@@ -19,7 +19,7 @@ struct Viewer {
     kEverything,  ///< root, members of the group, and clients with a token
   };
   Sees sees = Sees::kNothing;
-  uid_t uid = store::kNoUser;  ///< with kOwn
+  uid_t uid = store::kNoUser;  ///< always with kOwn
 
   friend auto operator<=>(const Viewer&, const Viewer&) = default;
 };

@@ -96,8 +96,10 @@ class Server::Impl final : public GateUser {
   Impl(Sources& sources, HostNames names, std::unique_ptr<TokenFile> tokens, const ServerOptions& options)
       : sources_(sources),
         members_([](uid_t user) { return is_in_group(user, kViewersGroup); }, sources.clock()),
-        access_(
-            std::move(names), [this](uid_t user) { return members_.has(user); }, std::move(tokens)),
+        access_(options.owner
+                    ? Access(std::move(names), *options.owner)
+                    : Access(
+                          std::move(names), [this](uid_t user) { return members_.has(user); }, std::move(tokens))),
         router_(sources, access_),
         clock_(sources.clock()),
         drain_time_(options.drain_time),
@@ -339,6 +341,9 @@ Result<std::unique_ptr<Server>> Server::listen(ServerOptions options, Sources& s
     if (!socket) return std::move(socket).error();
     add_names(*socket, address.host, names);
     listening.push_back(std::move(*socket));
+  }
+  if (options.when_bound) {
+    if (const Status ready = options.when_bound(); !ready) return ready.error();
   }
   auto impl = std::make_unique<Impl>(sources, std::move(names), std::move(tokens), options);
   if (Status started = impl->start(std::move(listening), options); !started) return started.error();

@@ -4,11 +4,14 @@
 // it: docs/design/0018-no-http-library.md says why.
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +30,10 @@ struct ServerOptions {
   std::vector<Fd> inherited{};  ///< listening sockets from a service manager
   /// The tokens for other hosts. Without it flamed listens only on this host. Empty: none.
   std::string token_file{};
+  /// Whose data they are: he and root see everything, and nobody else anything. Without it, users see their own.
+  std::optional<uid_t> owner{};
+  /// Called once it listens, before any thread is started. An Error ends it.
+  std::function<Status()> when_bound{};
   std::size_t threads = 4;            ///< answering threads; one more answers /healthz and the like
   std::size_t queued_requests = 512;  ///< waiting requests; further ones get 503
   /// Memory of answers that clients have not read yet. Beyond it no further one is begun; one user may have half of it.

@@ -338,7 +338,7 @@ class Arguments {
   }
 
   Result<std::string_view> take_value(std::string_view flag) {
-    if (has_attached_value_) return attached_;
+    if (std::exchange(has_attached_value_, false)) return attached_;
     if (rest_.empty()) return Error(std::string(flag) + " needs a value; see flamed --help");
     const std::string_view value = rest_.front();
     rest_ = rest_.subspan(1);
@@ -405,6 +405,17 @@ Result<CommandLine> parse_command_line(std::span<const char* const> arguments) {
         flags.emplace_back(&*setting, std::string(*value));
       continue;
     }
+    if (flag == "--export" || flag == "--open") {
+      line.action = flag == "--open" ? CommandLine::Action::kOpen : CommandLine::Action::kExport;
+      const bool is_export = line.action == CommandLine::Action::kExport;
+      for (std::string* operand : is_export ? std::vector{&line.from, &line.to, &line.file} : std::vector{&line.file}) {
+        const Result<std::string_view> value = words.take_value(flag);
+        if (!value && is_export) return Error("--export needs FROM, TO and FILE; see flamed --help");
+        if (!value) return Error(value.error());
+        *operand = std::string(*value);
+      }
+      continue;
+    }
     if (flag == "--check-config")
       line.action = CommandLine::Action::kCheckConfig;
     else if (flag == "--check-history")
@@ -419,7 +430,9 @@ Result<CommandLine> parse_command_line(std::span<const char* const> arguments) {
   }
   if (line.action == CommandLine::Action::kVersion || line.action == CommandLine::Action::kHelp) return line;
 
-  Result<std::string> text = read_file(file.value_or(kDefaultConfigFile), kConfigLimitBytes);
+  const bool may_read = file || line.action != CommandLine::Action::kOpen;
+  Result<std::string> text = may_read ? read_file(file.value_or(kDefaultConfigFile), kConfigLimitBytes)
+                                      : Result<std::string>(Error("not read", ENOENT));
   if (text) {
     line.config_file = file.value_or(kDefaultConfigFile);
     if (Status applied = apply_json(*text, line.config, line.config_file); !applied) {
@@ -470,6 +483,8 @@ std::string help_text() {
   text +=
       "  --check-config             say whether the configuration is good, and end\n"
       "  --check-history            read all minutes on disk, say what is damaged, and end\n"
+      "  --export FROM TO FILE      copy a stretch of the minutes on disk to a new file, and end; times as in a URL\n"
+      "  --open FILE                answer from such a file, without sampling; default address 127.0.0.1:9091\n"
       "  --version\n"
       "  --help\n\n"
       "exit status:\n";

@@ -52,8 +52,10 @@ std::string history_folder(const Config& config);
 
 /// The parsed command line.
 struct CommandLine {
-  enum class Action { kRun, kCheckConfig, kCheckHistory, kVersion, kHelp };
+  enum class Action { kRun, kCheckConfig, kCheckHistory, kExport, kOpen, kVersion, kHelp };
   Action action = Action::kRun;
+  std::string from, to;  ///< with kExport: times, as in a URL
+  std::string file;      ///< with kExport: to be written; with kOpen: to be shown
   Config config;
   std::string config_file;  ///< the file that was read; empty when there was none
 };
@@ -65,7 +67,7 @@ struct CommandLine {
 Status apply_json(std::string_view text, Config& config, const std::string& file = kDefaultConfigFile);
 
 /// `arguments` without the program's name. Reads the configuration file: the one given, which must exist, or the
-/// default one if it does.
+/// default one if it does; with kOpen only one that is given, since it is about the daemon.
 Result<CommandLine> parse_command_line(std::span<const char* const> arguments);
 
 /// Keys whose values differ, in the order of the help.

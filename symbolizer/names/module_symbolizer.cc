@@ -15,6 +15,7 @@
 
 #include "base/keyed_hash.h"
 #include "symbolizer/model/clean_name.h"
+#include "symbolizer/names/special_frames.h"
 #include "symbolizer/names/vdso_symbols.h"
 #include "symbolizer/process/direct_root_files.h"
 #include "symbolizer/process/proc_text.h"
@@ -106,22 +107,12 @@ void ModuleSymbolizer::name_group(std::span<const Frame> frames, Group group, Ch
   if (id == kKernelModule) return name_kernel(frames, group, chains);
   if (id == kVdsoModule) return name_elf(frames, group, vdso(), -1, "[vdso]", SymbolKind::kVdso, chains);
   if (id == kNoModule) return all_unknown("no module", "[unknown]", "no mapping covered this address");
-  if (id == kHiddenModule) {
-    for (const std::size_t i : group) {
-      chains[i] = chain_of({"[not shown: not dumpable]", "[not shown]", SymbolKind::kUnknown,
-                            "the process may not be inspected by its own user (not dumpable)"});
-    }
-    return;
-  }
   if (id == kRuntimeModule && options_.runtime_functions != nullptr) {
     for (const std::size_t i : group) chains[i] = options_.runtime_functions->name(frames[i]);
     return;
   }
-  if (id == kTruncatedModule) {
-    for (const std::size_t i : group) {
-      chains[i] =
-          chain_of({"[truncated]", "[truncated]", SymbolKind::kUnknown, "the stack could not be walked further"});
-    }
+  if (const SymbolChainPtr special = name_special(frames[group.front()])) {
+    for (const std::size_t i : group) chains[i] = special;
     return;
   }
 

@@ -2,14 +2,20 @@
 //
 // Minutes on disk, written by the real daemon.
 #include <sqlite3.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "archive/files/sqlite.h"
 #include "test/catch.h"
@@ -45,6 +51,38 @@ std::uint64_t number_in(const std::string& path, std::string_view sql) {
 
 void await_samples(const RunningDaemon& daemon) {
   REQUIRE(RunningDaemon::eventually(seconds(60), [&] { return daemon.metrics()["flamed_samples_taken_total"] > 200; }));
+}
+
+/// Runs flamed until it ends. Returns its exit code and what it printed.
+struct Ended {
+  int exit_code = -1;
+  std::string words;
+};
+Ended run_flamed(std::vector<std::string> arguments) {
+  const char* binary = std::getenv("FLAMED_BINARY");
+  REQUIRE(binary != nullptr);
+  arguments.insert(arguments.begin(), binary);
+  ChildProcess process(arguments, ChildProcess::Capture::kOutputAndErrors);
+  Ended ended;
+  while (const auto line = process.read_line(seconds(60))) ended.words += *line + "\n";
+  ended.exit_code = process.wait(seconds(10)).value_or(-1);
+  return ended;
+}
+
+/// The status of the answer to a user without rights.
+std::string status_for(const char* user, const RunningDaemon& daemon, const std::string& target) {
+  ChildProcess curl({"setpriv", std::string("--reuid=") + user, std::string("--regid=") + user, "--clear-groups",
+                     "curl", "--silent", "--max-time", "20", "--output", "/dev/null", "--write-out", "%{http_code}\\n",
+                     "http://127.0.0.1:" + std::to_string(daemon.port()) + target});
+  return curl.read_line(seconds(30)).value_or("none");
+}
+
+std::string line_of_status(pid_t pid, std::string_view key) {
+  std::ifstream status("/proc/" + std::to_string(pid) + "/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with(key)) return line.substr(key.size());
+  }
+  return {};
 }
 
 }  // namespace
@@ -119,6 +157,84 @@ TEST_CASE("after SIGKILL the minutes that were complete are answered") {
   CHECK(samples > 0);
   CHECK(number_in(file, "SELECT sum(samples) FROM minute") >= samples);
   CHECK(daemon.end().exit_code == 0);
+}
+
+TEST_CASE("a stretch is exported while the daemon runs, and --open answers from it as the daemon does") {
+  const TemporaryDirectory folder;
+  std::filesystem::permissions(folder.path(), std::filesystem::perms{0755});
+  const ChildProcess busy({victim("known_chain")});
+  const std::string history = folder.path("history");
+  {
+    RunningDaemon daemon({"--history", history});
+    await_samples(daemon);
+    CHECK(daemon.end().exit_code == 0);
+  }
+  const std::string database = history + "/history-00000001.db";
+  const std::string from = std::to_string(number_in(database, "SELECT min(wall_start_ns) / 1000000 FROM minute"));
+  const std::string to = std::to_string(number_in(database, "SELECT max(wall_end_ns) / 1000000 + 1 FROM minute"));
+  const std::string window = "from=" + from + "&to=" + to;
+  // The daemon names this boot's kernel and vdso anew: a file has only the names that were known in time.
+  const std::string user = "/profile?side=user&ignore=vdso%7Cclock_get%7Cgettimeofday%7Cgetcpu&" + window;
+  const std::vector<std::string> questions{user + "&format=folded&group=thread",
+                                           user + "&format=folded&lines=1&names=full&pid=" + std::to_string(busy.pid()),
+                                           user + "&format=top-text"};
+  const std::string file = folder.path("file.db");
+  std::vector<std::string> expected;
+  std::uint64_t samples = 0;
+  {
+    RunningDaemon daemon({"--history", history});
+    for (const std::string& question : questions) expected.push_back(daemon.get(question).body);
+    samples = daemon.get_json("/profile?" + window)["samples"];
+    const Ended exported = run_flamed({"--export", from, to, file, "--history", history});
+    INFO(exported.words);
+    CHECK(exported.exit_code == 0);
+    CHECK(daemon.end().exit_code == 0);
+  }
+  const Ended again = run_flamed({"--export", from, to, file, "--history", history});
+  CHECK(again.exit_code == 2);
+  CHECK(again.words.find("exists, and is not overwritten") != std::string::npos);
+
+  for (const char* owner : {"0", "12345"}) {
+    CAPTURE(owner);
+    REQUIRE(::chown(file.c_str(), static_cast<uid_t>(std::stoul(owner)), static_cast<gid_t>(-1)) == 0);
+    const std::string id = owner;
+    RunningDaemon opened({"--open", file}, {"setpriv", "--reuid=" + id, "--regid=" + id, "--clear-groups"});
+    for (std::size_t i = 0; i < questions.size(); ++i) {
+      INFO(questions[i]);
+      CHECK(opened.get(questions[i]).body == expected[i]);
+    }
+    CHECK(opened.get_json("/profile?" + window)["samples"] == samples);
+    const nlohmann::json health = opened.get_json("/healthz");
+    CHECK(health["file"]["name"] == "file.db");
+    CHECK(health["file"]["host"].get<std::string>().size() > 1);
+    CHECK(std::to_string(health["file"]["window"]["from_ms"].get<std::uint64_t>()) == from);
+    // The default window ends with the file.
+    CHECK(opened.get_json("/profile")["samples"].get<std::uint64_t>() > 0);
+    CHECK(opened.get("/debug/pprof/profile").status == 400);
+    CHECK(status_for("12345", opened, "/profile") == (id == "0" ? "403" : "200"));
+    CHECK(status_for("12346", opened, "/profile") == "403");
+    CHECK(status_for("12346", opened, "/healthz") == "200");
+    const pid_t pid = opened.process().pid();
+    CHECK(line_of_status(pid, "CapPrm:") == "\t0000000000000000");
+    CHECK(line_of_status(pid, "NoNewPrivs:") == "\t1");
+    CHECK(line_of_status(pid, "Uid:").find("\t0\t") == std::string::npos);
+    opened.process().signal(SIGTERM);
+    CHECK(opened.process().wait(seconds(20)) == 0);
+  }
+}
+
+TEST_CASE("files that are no history, or that a daemon writes, are not opened, and flamed says why") {
+  const TemporaryDirectory folder;
+  const std::string text = folder.write("text", std::string(5000, 'a'));
+  const Ended foreign = run_flamed({"--open", text});
+  CHECK(foreign.exit_code == 2);
+  CHECK(foreign.words.find("cannot show " + text + ": ") != std::string::npos);
+  const Ended missing = run_flamed({"--open", folder.path("missing")});
+  CHECK(missing.exit_code == 2);
+  CHECK(missing.words.find("No such file or directory") != std::string::npos);
+  const std::string database = folder.write("written.db", "");
+  folder.write("written.db-wal", "log");
+  CHECK(run_flamed({"--open", database}).words.find("is being written") != std::string::npos);
 }
 
 TEST_CASE("without a place for history the daemon samples, and says what it can't do") {

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 
-import { Daemon, NOW, inspect, loaded, loads, mirror, ofGraph, open, text } from "./browser.mjs";
+import { Daemon, NOW, answerInstead, inspect, loaded, loads, mirror, ofGraph, open, text } from "./browser.mjs";
 import { binary } from "./columns.mjs";
 import { browser, daemon, page, useFixture } from "./fixture.mjs";
 
@@ -51,6 +51,22 @@ describe("the page's states", () => {
     await page.goto(new URL(explanation, daemon.url).href);
     assert.match(await text(page, "#seen + p"), /Other users see only their own processes/);
     assert.deepEqual(page.troubles, []);
+  });
+
+  it("says that it shows a file, of which host and which time, and does not go on", async () => {
+    const window = { from: "2026-01-31T11:05:30.000Z", to: "2026-01-31T14:05:30.000Z", from_ms: NOW - 10800_000, to_ms: NOW };
+    await answerInstead(page, "/healthz", (answer) => ({ ...answer, file: { name: "incident.db", host: "web-1", window } }));
+    await open(page, daemon.url);
+    await page.waitForSelector("#opened-file");
+    assert.match(await text(page, "#opened-file"), /^A file of the host web-1, from 2026-01-31 11:05:30 to 2026-01-31 14:05:30\. Its end is .now., and nothing is sampled\. incident\.db$/);
+    assert.equal(await text(page, "#health"), "file");
+    assert.equal(await page.$("#live"), null);
+    assert.equal(await page.title(), "Whole machine – web-1 – flamed");
+    await inspect(page, "opened-file");
+    await answerInstead(page, "/healthz", (answer) => ({ ...answer, file: { name: "a.db", host: null, window } }));
+    await open(page, daemon.url);
+    await page.waitForSelector("#opened-file");
+    assert.match(await text(page, "#opened-file"), /^A file of an unknown host, /);
   });
 
   it("sends the other queries once the graph is painted, or takes long", async () => {

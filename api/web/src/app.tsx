@@ -5,7 +5,7 @@ import { Footer } from "./footer/footer";
 import { Graph } from "./graph/graph";
 import { KeysDialog } from "./keys";
 import { Processes } from "./processes/processes";
-import { Away } from "./states";
+import { Away, OpenedFile } from "./states";
 import { HeatMap } from "./time/heatmap";
 import { Timeline } from "./time/timeline";
 
@@ -15,6 +15,7 @@ export function App() {
       <a class="skip" href="#stage">Skip to the flame graph</a>
       <Bar />
       <Away />
+      <OpenedFile />
       <main class="panes">
         <Timeline />
         <Processes />

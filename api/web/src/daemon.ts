@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether the daemon is reachable and healthy.
-import { signal } from "@preact/signals";
+import { computed, signal } from "@preact/signals";
 
 import type { Health } from "./answers";
 import { Refused, Unreachable, get } from "./api";
 
 export const health = signal<Health | null>(null);
+// Set if the daemon shows a file instead of its host.
+export const file = computed(() => health.value?.file ?? null);
+// Where "now" is: a file has nothing after its end.
+export const nowMs = () => file.peek()?.window.to_ms ?? Date.now();
 // The latest query got no answer. The page notices by itself when the daemon is back.
 export const isAway = signal(false);
 

@@ -4,7 +4,7 @@
 import { computed, effect, signal } from "@preact/signals";
 
 import { round } from "./asking";
-import { isAway } from "./daemon";
+import { file, isAway, nowMs } from "./daemon";
 import { askedWindow, profile } from "./questions";
 import { ask, isLive } from "./state";
 import { asDuration } from "./text";
@@ -33,7 +33,7 @@ export function step(by: -1 | 1) {
   if (window === null) return undefined;
   const length = window.to_ms - window.from_ms;
   const to = window.to_ms + by * length;
-  if (to >= Date.now()) return goLive();
+  if (to >= nowMs()) return goLive();
   return ask({ from: atOnce(to - length), to: atOnce(to) });
 }
 
@@ -62,7 +62,7 @@ export function keepLive() {
   effect(() => {
     clearTimeout(timer);
     const window = askedWindow.value;
-    if (!isLive.value || isAway.value || window === null) return;
+    if (!isLive.value || isAway.value || file.value !== null || window === null) return;
     timer = setTimeout(tick, Math.max(refreshMs(window.to_ms - window.from_ms), 5 * profile.tookMs));
   });
   document.addEventListener("visibilitychange", () => {

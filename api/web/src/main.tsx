@@ -7,7 +7,7 @@ import { render } from "preact";
 
 import { App } from "./app";
 import { isSettled, round } from "./asking";
-import { askHealth, listenForDaemon, whenBack } from "./daemon";
+import { askHealth, file, listenForDaemon, whenBack } from "./daemon";
 import { startReader } from "./graph/workers";
 import { keepLive } from "./live";
 import { heading } from "./title";
@@ -19,7 +19,8 @@ keepLive();
 void listenForDaemon();
 
 effect(() => {
-  document.title = `${heading.value.name} – flamed`;
+  const host = file.value?.host;
+  document.title = `${heading.value.name} – ${host ? `${host} – ` : ""}flamed`;
 });
 
 // How often all queries have been answered and painted. Tests wait for it.

@@ -6,8 +6,8 @@ import { useEffect } from "preact/hooks";
 
 import "./states.css";
 import type { Asking } from "./asking";
-import { isAway, lookForDaemon } from "./daemon";
-import { bytes } from "./text";
+import { file, isAway, lookForDaemon } from "./daemon";
+import { bytes, dateTime } from "./text";
 
 export interface Action {
   label: string;
@@ -75,5 +75,20 @@ export function Away(): ComponentChildren {
       <p>On the host: <code>systemctl status flamed</code></p>
       <button type="button" class="quiet" onClick={lookForDaemon}>Try now</button>
     </div>
+  );
+}
+
+// That this is not the host as it is now.
+export function OpenedFile(): ComponentChildren {
+  const opened = file.value;
+  if (opened === null || isAway.value) return null;
+  const { name, host, window } = opened;
+  return (
+    <aside class="opened-file" id="opened-file" aria-label="File">
+      <p>
+        <b>{host === null ? "A file of an unknown host" : `A file of the host ${host}`}</b>, from {dateTime(window.from_ms)} to {dateTime(window.to_ms)}. Its
+        end is “now”, and nothing is sampled. <code>{name}</code>
+      </p>
+    </aside>
   );
 }

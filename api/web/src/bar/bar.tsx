@@ -4,7 +4,7 @@ import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 
 import "./bar.css";
-import { health } from "../daemon";
+import { file, health, nowMs } from "../daemon";
 import { prepareSearch } from "../graph/shown";
 import { BACK, DONE, FORWARD, LINK, MOON, PAUSE, PLAY, QUESTION, SUN, SYSTEM } from "../icons";
 import { showKeys, useKeys } from "../keys";
@@ -37,7 +37,7 @@ function HealthLabel() {
   const isWell = answer.status === "ok";
   return (
     <a id="health" class={isWell ? "health" : "health bad"} href="/healthz" title={answer.components.map(({ name, detail }) => `${name}: ${detail}`).join("\n")}>
-      {isWell ? "sampling" : `failing: ${failing.map((component) => component.name).join(", ")}`}
+      {isWell ? (answer.file === undefined ? "sampling" : "file") : `failing: ${failing.map((component) => component.name).join(", ")}`}
     </a>
   );
 }
@@ -65,7 +65,7 @@ function When() {
   const submit = (event: SubmitEvent) => {
     event.preventDefault();
     const window = askedWindow.peek();
-    const asked = parseWhen(draft.peek() ?? shown, new Date(), window === null ? DEFAULT_LENGTH_MS : window.to_ms - window.from_ms);
+    const asked = parseWhen(draft.peek() ?? shown, new Date(nowMs()), window === null ? DEFAULT_LENGTH_MS : window.to_ms - window.from_ms);
     input.current!.blur();
     ask(asked);
   };
@@ -87,6 +87,7 @@ function When() {
 }
 
 function Live() {
+  if (file.value !== null) return null;
   const live = isLive.value;
   const old = oldSeconds.value;
   return (

@@ -138,6 +138,32 @@ TEST_CASE("what a local caller sees depends on the connection's owner and not on
   }
 }
 
+TEST_CASE("data of one user are shown to this user and to root, and to nobody else") {
+  Host host;
+  const Access access(names(), kAlice);
+  Router router{host.sources, access, [](WallTime) { return std::int64_t{0}; }};
+  const auto ask = [&](const Peer& peer, const std::string& target, const std::string& authorization = "") {
+    Request request{"GET", target, "", false};
+    request.peer = peer;
+    request.host = "localhost:9090";
+    request.authorization = authorization;
+    return router.handle(request);
+  };
+  const std::string target = "/profile?format=folded";
+  for (const uid_t user : {kAlice, uid_t{0}}) {
+    const Response response = ask({Transport::kLoopback, user}, target);
+    CHECK(response.status == 200);
+    CHECK(response.body.find("bobs_secret") != std::string::npos);
+  }
+  for (const uid_t user : {kBob, kOperator, kOfContainer}) {
+    for (const std::string& data : data_targets()) CHECK(ask({Transport::kLoopback, user}, data).status == 403);
+    CHECK(ask({Transport::kUnix, user}, target).body.find("not-the-owner") != std::string::npos);
+    CHECK(ask({Transport::kUnix, user}, "/healthz").status == 200);
+  }
+  CHECK(ask({Transport::kLoopback, std::nullopt}, target).body.find("unknown-user") != std::string::npos);
+  CHECK(ask({Transport::kRemote, std::nullopt}, target, std::string("Bearer ") + kToken).status == 401);
+}
+
 TEST_CASE("a caller on another host is answered with a token and not without") {
   const ScratchFile file(kToken);
   const Access access(names(), is_operator, tokens_of(file));

@@ -397,6 +397,26 @@ TEST_CASE("a check of the configuration reads file and flags") {
   CHECK_FALSE(parse({"--check-config", "--config=/nonexistent"}).ok());
 }
 
+TEST_CASE("a stretch to export has two times and a file, and a file to open needs no configuration") {
+  const auto exported = parse_flags({"--export", "yesterday 14:00", "now-1h", "/tmp/a.db", "--history", "/h"});
+  REQUIRE(exported.ok());
+  CHECK(exported->action == Action::kExport);
+  CHECK(exported->from == "yesterday 14:00");
+  CHECK(exported->to == "now-1h");
+  CHECK(exported->file == "/tmp/a.db");
+  CHECK(exported->config.history_folder == "/h");
+  CHECK(parse_flags({"--export=now-1h", "now", "a.db"})->from == "now-1h");
+  const auto cut = parse_flags({"--export", "now-1h", "now"});
+  REQUIRE_FALSE(cut.ok());
+  CHECK(cut.error().message() == "--export needs FROM, TO and FILE; see flamed --help");
+  const auto opened = parse({"--open", "a.db", "--listen", "127.0.0.1:9999"});
+  REQUIRE(opened.ok());
+  CHECK(opened->action == Action::kOpen);
+  CHECK(opened->file == "a.db");
+  CHECK(opened->config_file.empty());
+  CHECK_FALSE(parse({"--open"}).ok());
+}
+
 TEST_CASE("the help text has every flag and the default file") {
   const std::string help = help_text();
   for (const std::string word :

@@ -3,6 +3,8 @@
 // What the daemon answers after a restart, from minutes that an earlier one has written.
 #include "archive/reading/past.h"
 
+#include <sqlite3.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -12,21 +14,12 @@
 #include <utility>
 #include <vector>
 
-#include "api/render/render_diff.h"
-#include "api/render/render_flamegraph.h"
-#include "api/render/render_folded.h"
-#include "api/render/render_pprof.h"
-#include "api/render/render_processes.h"
-#include "api/render/render_speedscope.h"
-#include "api/render/render_threads.h"
-#include "api/render/render_timeline.h"
-#include "api/render/render_top.h"
+#include "archive/files/sqlite.h"
 #include "archive/reading/check.h"
 #include "daemon/history/history_namer.h"
 #include "store/query/query.h"
-#include "store/query/stack_profile.h"
-#include "store/query/timeline.h"
 #include "test/catch.h"
+#include "test/unit/daemon/history/history_answers.h"
 #include "test/unit/daemon/history/history_fixture.h"
 #include "test/unit/symbolizer_processes/temporary_directory.h"
 
@@ -42,88 +35,19 @@ using store::test::kNoon;
 using store::test::mentions;
 using store::test::TestNamer;
 using store::test::TestStore;
+using test::add;
+using test::answers;
+using test::end;
+using test::info_of;
+using test::joined;
+using test::kAlice;
+using test::kBob;
+using test::kCountsAlone;
+using test::kDynamic;
+using test::kServer;
+using test::kShell;
+using test::sample;
 using test::TestHistory;
-
-constexpr ProcessId kShell{100, 5000};
-constexpr ProcessId kServer{200, 6000};
-constexpr std::uint32_t kAlice = 1000;
-constexpr std::uint32_t kBob = 1001;
-constexpr std::uint32_t kDynamic = 61200;
-
-/// Without single samples, as minutes from disk are.
-constexpr store::Limits kCountsAlone{.exact_budget_bytes = 0};
-
-void add(TestStore& test, ProcessId process, std::int32_t tid, std::uint32_t owner, std::vector<Frame> frames,
-         std::optional<store::Truncation> truncation = {}, bool is_hidden = false) {
-  store::StackSample sample{test.clock.monotonic(), process, tid, "worker", frames, truncation};
-  sample.owner = owner;
-  sample.is_hidden = is_hidden;
-  test.store.add(sample);
-}
-
-store::ProcessInfo info_of(ProcessId id, std::string executable) {
-  store::ProcessInfo info;
-  info.id = id;
-  info.comm = "name";
-  info.executable = std::move(executable);
-  info.started = WallTime{kNoon.ns - kNsPerMinute};
-  info.command_line = "program --flag";
-  info.cgroup = "/system.slice/a.service";
-  info.unit = "a.service";
-  return info;
-}
-
-/// Some minutes of two users' processes, with all that a minute can have.
-void sample(TestStore& test, int minutes) {
-  test.store.update_process(info_of(kShell, "/bin/shell"));
-  test.store.update_process(info_of(kServer, "/usr/bin/server"));
-  for (int minute = 0; minute < minutes; ++minute) {
-    const std::uint64_t varying = 0x100 + 16 * static_cast<std::uint64_t>(minute);
-    add(test, kShell, 100, kAlice, {code(0x10), code(varying)});
-    add(test, kServer, 201, kBob, {code(0x10), code(0x20), {kKernelModule, 0xffffffff81000010}});
-    add(test, kServer, 202, kBob, {code(0x30)}, store::Truncation::kDepthLimit);
-    test.store.add_lost(store::Loss::kRingFull, 1, test.clock.monotonic());
-    test.pass_minutes(1);
-  }
-}
-
-void end(TestStore& test, TestHistory& on_disk) {
-  test.store.finish(test.clock.monotonic());
-  on_disk.history.write();
-  REQUIRE_FALSE(on_disk.history.state().problem);
-}
-
-std::string joined(const std::vector<std::string>& texts) {
-  std::string all;
-  for (const std::string& text : texts) all += text + "\n";
-  return all;
-}
-
-/// Every kind of answer about a window, as its bytes.
-std::string answers(const Snapshot& snapshot, const Selection& selection, store::FrameNamer& namer) {
-  store::QueryBudget budget;
-  std::vector<std::string> texts;
-  for (const store::Group group :
-       {store::Group::kProcess, store::Group::kThread, store::Group::kUnit, store::Group::kUser}) {
-    store::ProfileOptions options;
-    options.group = group;
-    const auto profile = store::build_profile(snapshot, selection, options, namer, budget).value();
-    texts.push_back(api::render_flamegraph(profile, 99));
-    texts.push_back(api::render_folded(profile));
-    texts.push_back(api::render_top_text(profile, 10));
-  }
-  const auto stacks = store::build_stacks(snapshot, selection, {}, namer, budget).value();
-  texts.push_back(api::render_pprof(stacks).value());
-  texts.push_back(api::render_speedscope(stacks, store::Group::kNone, "title"));
-  texts.push_back(api::render_processes(store::process_usage(snapshot, selection, budget).value(), 99));
-  texts.push_back(api::render_threads(store::thread_usage(snapshot, selection, budget).value(), 99));
-  texts.push_back(api::render_timeline(store::timeline(snapshot, selection, kNsPerMinute, 5, budget).value(), 99));
-  Selection earlier = selection;
-  earlier.window.to.ns -= kNsPerMinute;
-  const auto diff = store::build_diff(snapshot, earlier, selection, {}, {}, namer, budget).value();
-  texts.push_back(api::render_diff_folded(diff));
-  return joined(texts);
-}
 
 /// A later run of the daemon, which has sampled for two minutes.
 struct Later {
@@ -400,6 +324,44 @@ TEST_CASE("a check reads every minute, and names what it can't read") {
   REQUIRE(damaged.ok());
   REQUIRE_FALSE(damaged->problems.empty());
   CHECK(damaged->problems.front().find(file + ": minute 1: ") == 0);
+}
+
+TEST_CASE("what could not be read is known, until it is read or gone") {
+  const TemporaryDirectory folder;
+  TestStore before(kCountsAlone);
+  TestHistory on_disk(before, folder.path("history"));
+  sample(before, 3);
+  end(before, on_disk);
+  Later after(before, folder.path("history"), 90 * kNsPerSecond);
+  const archive::Past& past = after.on_disk.history.past();
+  const WallWindow all{kNoon, after.test.clock.wall()};
+  CHECK(past.problems().empty());
+
+  // As on a disk that fails.
+  std::filesystem::rename(folder.path("history"), folder.path("elsewhere"));
+  std::ofstream(folder.path("history")) << "not a folder";
+  static_cast<void>(after.with(all));
+  REQUIRE(past.problems().size() == 1);
+  CHECK(past.problems().front() == "cannot read " + folder.path("history") + ": Not a directory");
+  std::filesystem::remove(folder.path("history"));
+  static_cast<void>(after.with(all));
+  CHECK(past.problems().empty());  // as before the first minute is written
+
+  std::filesystem::rename(folder.path("elsewhere"), folder.path("history"));
+  const std::string file = folder.path("history/history-00000001.db");
+  const auto change = [&](const char* sql) {
+    sqlite3* raw = nullptr;
+    REQUIRE(sqlite3_open_v2(file.c_str(), &raw, SQLITE_OPEN_READWRITE, nullptr) == SQLITE_OK);
+    const archive::Connection connection(raw);
+    REQUIRE(archive::run(raw, sql).ok());
+  };
+  change("CREATE TABLE kept AS SELECT * FROM pairs; UPDATE pairs SET block = x'0100' WHERE minute = 2");
+  static_cast<void>(after.with(all));
+  REQUIRE(past.problems().size() == 1);
+  CHECK(past.problems().front().find("1 minutes could not be read: ") == 0);
+  change("UPDATE pairs SET block = (SELECT block FROM kept WHERE minute = 2) WHERE minute = 2");
+  static_cast<void>(after.with(all));
+  CHECK(past.problems().empty());
 }
 
 }  // namespace flamed::daemon
