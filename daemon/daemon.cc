@@ -38,8 +38,8 @@
 #include "daemon/daemon_sources.h"
 #include "daemon/flow/cpu_accounts.h"
 #include "daemon/flow/ingest.h"
-#include "daemon/flow/python_stacks.h"
 #include "daemon/flow/reader.h"
+#include "daemon/flow/runtime_stacks.h"
 #include "daemon/flow/stored_until.h"
 #include "daemon/flow/wait_intake.h"
 #include "daemon/history/history.h"
@@ -51,8 +51,8 @@
 #include "daemon/naming/name_keeper.h"
 #include "daemon/naming/row_cache.h"
 #include "daemon/naming/walk_loader.h"
-#include "daemon/runtimes/python_modules.h"
-#include "daemon/runtimes/python_namer.h"
+#include "daemon/runtimes/runtime_modules.h"
+#include "daemon/runtimes/runtime_namer.h"
 #include "daemon/sampler/sampler.h"
 #include "daemon/supervisor.h"
 #include "daemon/unwind/bpf_unwind_maps.h"
@@ -251,13 +251,17 @@ std::string reasons_of_losses(const store::Quality& quality) {
 
 }  // namespace
 
-/// What shows Python functions.
-struct Python {
-  Python(BpfUnwindMaps& maps, symbolizer::GuardedOpener& opener, symbolizer::ModuleReader& reader,
-         symbolizer::RuntimeFunctions& functions, symbolizer::ProcessTracker& processes, store::Store& store)
-      : program(maps), modules(program), namer(opener, reader), stacks({modules, namer, functions, processes, store}) {}
+/// What shows functions of managed runtimes.
+struct Runtimes {
+  Runtimes(runtimes::RuntimeKinds kinds, BpfUnwindMaps& maps, symbolizer::GuardedOpener& opener,
+           symbolizer::ModuleReader& reader, symbolizer::RuntimeFunctions& functions,
+           symbolizer::ProcessTracker& processes, store::Store& store)
+      : program(maps),
+        modules(program, kinds),
+        namer(opener, reader),
+        stacks({modules, namer, functions, processes, store}) {}
 
-  struct Program final : PythonModules::Program {
+  struct Program final : RuntimeModules::Program {
     explicit Program(BpfUnwindMaps& to) : maps(to) {}
     Status put_layout(std::uint32_t number, const flamed_linked_layout& layout) override {
       return maps.put_layout(number, layout);
@@ -268,9 +272,9 @@ struct Python {
     BpfUnwindMaps& maps;
   };
   Program program;
-  PythonModules modules;
-  PythonNamer namer;
-  PythonStacks stacks;
+  RuntimeModules modules;
+  RuntimeNamer namer;
+  RuntimeStacks stacks;
 };
 
 /// Each member comes after those that it uses, so that it is created after them and destroyed before them.
@@ -291,14 +295,15 @@ class Daemon::Parts {
         accounts_({.retention_ns = config.retention_ns}, clock),
         module_reader_({.program = worker_program()}),
         opener_(clock),
-        python_(unwind_ == nullptr || !config.python
-                    ? nullptr
-                    : std::make_unique<Python>(*unwind_maps_, opener_, module_reader_, functions_, processes_, store_)),
+        runtimes_(unwind_ == nullptr || config.runtimes.is_empty()
+                      ? nullptr
+                      : std::make_unique<Runtimes>(config.runtimes, *unwind_maps_, opener_, module_reader_, functions_,
+                                                   processes_, store_)),
         late_walks_(unwind_ == nullptr || !config.stack_slices
                         ? nullptr
                         : std::make_unique<LateWalks>(
                               LateWalks::Parts{sampler_->slices(), processes_, modules_, *unwind_, store_,
-                                               python_ == nullptr ? nullptr : &python_->stacks})),
+                                               runtimes_ == nullptr ? nullptr : &runtimes_->stacks})),
         visitor_(config.waits
                      ? std::make_unique<WaitVisitor>(clock, late_walks_ == nullptr ? nullptr : &sampler_->slices(),
                                                      [this] { sampler_->wake(); })
@@ -312,7 +317,7 @@ class Daemon::Parts {
                 {.unwind = unwind_.get(),
                  .accounts = &accounts_,
                  .late_walks = late_walks_.get(),
-                 .python = python_ == nullptr ? nullptr : &python_->stacks,
+                 .runtimes = runtimes_ == nullptr ? nullptr : &runtimes_->stacks,
                  .waits = visitor_ == nullptr ? nullptr : &waits_}),
         budget_(config.frequency_hz, {config.cpu_budget, where_set(config, "cpu_budget")},
                 [this] { return meter_->read(); }),
@@ -360,8 +365,8 @@ class Daemon::Parts {
                                           late_walks_.get(),
                                           visitor_.get(),
                                           row_cache_.get(),
-                                          python_ == nullptr ? nullptr : &python_->modules,
-                                          python_ == nullptr ? nullptr : &python_->stacks,
+                                          runtimes_ == nullptr ? nullptr : &runtimes_->modules,
+                                          runtimes_ == nullptr ? nullptr : &runtimes_->stacks,
                                           functions_,
                                           history_.get(),
                                           accounts_,
@@ -398,7 +403,7 @@ class Daemon::Parts {
     module_reader_.stop();
     opener_.stop();
     end({&waits_thread_, &reader_thread_, &ingest_thread_, &modules_thread_, &walks_thread_, &names_thread_,
-         &python_thread_, &history_thread_});
+         &runtimes_thread_, &history_thread_});
     const store::Quality quality = store_.stats().quality;
     spdlog::info("ended: {} samples taken = {} whole + {} guessed + {} truncated + {} lost{}",
                  sampler_->figures().taken(), quality.whole, quality.guessed(), quality.truncated_total(),
@@ -435,7 +440,7 @@ class Daemon::Parts {
     }
     loader_.emplace(ModuleLoader::Parts{modules_, opener_, module_reader_, sampler_->walks(), unwind_.get(),
                                         config_.jvm_attach ? &jvm_asker_ : nullptr, row_cache_.get(),
-                                        python_ == nullptr ? nullptr : &python_->modules, budget_});
+                                        runtimes_ == nullptr ? nullptr : &runtimes_->modules, budget_});
     modules_thread_ = start_thread("modules", [this](const std::stop_token& stop) { loader_->run(stop); });
     name_keeper_.emplace(NameKeeper::Parts{modules_, symbolizer_, store_, clock_,
                                            [this] { return budget_.may_work_in_background(); },
@@ -444,11 +449,11 @@ class Daemon::Parts {
                                            }});
     names_thread_ = start_thread("names", [this](const std::stop_token& stop) { name_keeper_->run(stop); });
     walks_thread_ = start_thread("walks", [this](const std::stop_token& stop) {
-      load_walks(sampler_->walks(), kernel_symbols_, unwind_ != nullptr, python_ != nullptr);
+      load_walks(sampler_->walks(), kernel_symbols_, unwind_ != nullptr, runtimes_ != nullptr);
       wait_for_stop(stop);  // its CPU time is read
     });
-    if (python_ != nullptr) {
-      python_thread_ = start_thread("python", [this](const std::stop_token& stop) { python_->namer.run(stop); });
+    if (runtimes_ != nullptr) {
+      runtimes_thread_ = start_thread("runtimes", [this](const std::stop_token& stop) { runtimes_->namer.run(stop); });
     }
     if (history_ != nullptr) {
       history_thread_ = start_thread("history", [this](const std::stop_token& stop) { history_->run(stop); });
@@ -463,7 +468,7 @@ class Daemon::Parts {
       background.emplace_back(waits_thread_);
     }
     if (config_.jvm_attach) background.emplace_back(jvm_thread_);
-    if (python_ != nullptr) background.emplace_back(python_thread_);
+    if (runtimes_ != nullptr) background.emplace_back(runtimes_thread_);
     meter_.emplace(clock_, sampler_->figures(), *server_, module_reader_, opener_, std::move(background));
     ingest_thread_ =
         start_thread("ingest", [this](const std::stop_token& stop) { run_ingest(stop, ingest_, queues_, stored_); });
@@ -491,7 +496,7 @@ class Daemon::Parts {
   symbolizer::WorkerModuleReader module_reader_;
   symbolizer::GuardedOpener opener_;
   symbolizer::RuntimeFunctions functions_;
-  const std::unique_ptr<Python> python_;         ///< null: Python functions are not shown
+  const std::unique_ptr<Runtimes> runtimes_;     ///< null: functions of managed runtimes are not shown
   const std::unique_ptr<LateWalks> late_walks_;  ///< null: no samples bring a slice of their stack
   const std::unique_ptr<WaitVisitor> visitor_;   ///< null: waiting threads are not visited
   WaitIntake waits_;
@@ -520,7 +525,7 @@ class Daemon::Parts {
   std::optional<ModuleLoader> loader_;
   std::jthread modules_thread_;
   std::optional<NameKeeper> name_keeper_;
-  std::jthread walks_thread_, history_thread_, names_thread_, python_thread_, waits_thread_, ingest_thread_,
+  std::jthread walks_thread_, history_thread_, names_thread_, runtimes_thread_, waits_thread_, ingest_thread_,
       reader_thread_;
 };
 
@@ -529,8 +534,8 @@ Daemon::Daemon(const Config& config, std::span<const char* const> arguments) : c
 Daemon::~Daemon() = default;
 
 std::optional<ExitStatus> Daemon::start() {
-  Result<std::unique_ptr<Sampler>> started =
-      Sampler::start({config_.frequency_hz, config_.use_unwind_tables, config_.stack_slices, config_.python}, clock_);
+  Result<std::unique_ptr<Sampler>> started = Sampler::start(
+      {config_.frequency_hz, config_.use_unwind_tables, config_.stack_slices, !config_.runtimes.is_empty()}, clock_);
   if (!started) return refuse(started.error());
   parts_ = std::make_unique<Parts>(config_, clock_, std::move(*started));
   if (const auto status = parts_->begin()) return status;

@@ -239,16 +239,28 @@ void append_late_walk_metrics(const SampleCounts& counts, const LateWalks::Stats
                             "Samples with a slice whose unwind rows did not come in time.", late.given_up));
 }
 
-void append_python_metrics(const PythonStacks::Stats& python, std::vector<Metric>& metrics) {
-  metrics.push_back(counter("flamed_python_samples_total", "Samples with Python frames.", python.samples));
-  metrics.push_back({"flamed_python_frames_total",
-                     "Python frames of samples, by whether their function has a name.",
-                     Metric::Type::kCounter,
-                     {{{{"name", "yes"}}, static_cast<double>(python.named_frames)},
-                      {{{"name", "no"}}, static_cast<double>(python.unnamed_frames)}}});
-  metrics.push_back(counter("flamed_python_cut_total", "Samples without their outer Python frames.", python.cut));
+void append_runtime_metrics(const RuntimeStacks& stacks, std::vector<Metric>& metrics) {
+  Metric samples{
+      "flamed_runtime_samples_total", "Samples with frames of a managed runtime.", Metric::Type::kCounter, {}};
+  Metric frames{"flamed_runtime_frames_total",
+                "Frames of runtimes in samples, by whether their function has a name.",
+                Metric::Type::kCounter,
+                {}};
+  Metric cut{
+      "flamed_runtime_cut_total", "Samples without their outer frames of a runtime.", Metric::Type::kCounter, {}};
+  for (const runtimes::RuntimeKind kind : runtimes::kRuntimeKinds) {
+    const RuntimeStacks::Stats stats = stacks.stats(kind);
+    const std::string runtime(runtimes::key_of(kind));
+    samples.values.push_back({{{"runtime", runtime}}, static_cast<double>(stats.samples)});
+    frames.values.push_back({{{"runtime", runtime}, {"name", "yes"}}, static_cast<double>(stats.named_frames)});
+    frames.values.push_back({{{"runtime", runtime}, {"name", "no"}}, static_cast<double>(stats.unnamed_frames)});
+    cut.values.push_back({{{"runtime", runtime}}, static_cast<double>(stats.cut)});
+  }
+  metrics.push_back(std::move(samples));
+  metrics.push_back(std::move(frames));
+  metrics.push_back(std::move(cut));
   metrics.push_back(
-      gauge("flamed_python_code_objects", "Code objects of running processes that are known.", python.code_objects));
+      gauge("flamed_runtime_codes", "Pieces of code of running processes whose names are known.", stacks.codes()));
 }
 
 void append_runtime_function_metrics(const symbolizer::RuntimeFunctions::Stats& functions,
@@ -434,8 +446,8 @@ api::Component DaemonSources::unwind_health() const {
 
 /// Everybody may ask, so files are named without their folders.
 api::Component DaemonSources::runtimes_health() const {
-  if (parts_.python_modules == nullptr) {
-    const bool is_off = !parts_.config.python;
+  if (parts_.runtime_modules == nullptr) {
+    const bool is_off = parts_.config.runtimes.is_empty();
     return {"runtimes", true,
             is_off ? "functions of managed runtimes are not shown (runtimes)"
                    : "functions of managed runtimes are not shown: there are no unwind tables"};
@@ -445,9 +457,9 @@ api::Component DaemonSources::runtimes_health() const {
   constexpr std::size_t kMostShown = 16;
   std::set<std::string> texts;
   bool is_ok = true;
-  for (const PythonModules::Fact& fact : parts_.python_modules->facts()) {
+  for (const RuntimeModules::Fact& fact : parts_.runtime_modules->facts()) {
     std::string text = fact.path.substr(fact.path.rfind('/') + 1);
-    if (!fact.version.empty()) text += " (Python " + fact.version + ")";
+    if (!fact.version.empty()) text += " (" + fact.version + ")";
     text += fact.how.empty() ? ": not read" : ": by " + fact.how;
     if (!fact.missing.empty()) text += ", but " + fact.missing;
     is_ok = is_ok && fact.missing.empty();
@@ -560,8 +572,8 @@ std::vector<Metric> DaemonSources::metrics() const {
   if (parts_.late_walks != nullptr) {
     append_late_walk_metrics(parts_.program.counts(), parts_.late_walks->stats(), metrics);
   }
-  if (parts_.python_stacks != nullptr) {
-    append_python_metrics(parts_.python_stacks->stats(), metrics);
+  if (parts_.runtime_stacks != nullptr) {
+    append_runtime_metrics(*parts_.runtime_stacks, metrics);
     append_runtime_function_metrics(parts_.functions.stats(), metrics);
   }
   std::int64_t stack_helper_ns = 0;

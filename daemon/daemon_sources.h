@@ -12,12 +12,12 @@
 #include "daemon/config/config.h"
 #include "daemon/flow/cpu_accounts.h"
 #include "daemon/flow/late_walks.h"
-#include "daemon/flow/python_stacks.h"
 #include "daemon/flow/reader.h"
+#include "daemon/flow/runtime_stacks.h"
 #include "daemon/flow/stored_until.h"
 #include "daemon/history/history.h"
 #include "daemon/naming/row_cache.h"
-#include "daemon/runtimes/python_modules.h"
+#include "daemon/runtimes/runtime_modules.h"
 #include "daemon/sampler/kernel_program.h"
 #include "daemon/sampler/sampler_figures.h"
 #include "daemon/unwind/unwind_publisher.h"
@@ -56,8 +56,8 @@ class DaemonSources final : public api::Sources {
     const LateWalks* late_walks;               ///< null if no samples bring a slice of their stack
     const WaitVisitor* waits;                  ///< null if waiting threads are not visited
     const RowCache* row_cache;                 ///< null if rows are not kept for the next start
-    const PythonModules* python_modules;       ///< null if Python functions are not shown, as is the next one
-    const PythonStacks* python_stacks;
+    const RuntimeModules* runtime_modules;     ///< null if Python functions are not shown, as is the next one
+    const RuntimeStacks* runtime_stacks;
     const symbolizer::RuntimeFunctions& functions;
     History* history;  ///< null if minutes are in memory alone
     const CpuAccounts& accounts;

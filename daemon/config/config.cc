@@ -134,8 +134,19 @@ Status set_command_lines(Config& config, std::string_view text) {
 }
 
 Status set_runtimes(Config& config, std::string_view text) {
-  if (text != "on" && text != "off" && text != "python") return Error("not a known choice");
-  config.python = text != "off";
+  runtimes::RuntimeKinds kinds = text == "on" ? runtimes::RuntimeKinds::all() : runtimes::RuntimeKinds();
+  bool is_known = text == "on" || text == "off";
+  for (std::string_view rest = text; !is_known && !rest.empty();) {
+    const std::string_view key = rest.substr(0, rest.find(','));
+    const auto kind = std::find_if(runtimes::kRuntimeKinds.begin(), runtimes::kRuntimeKinds.end(),
+                                   [&](runtimes::RuntimeKind each) { return runtimes::key_of(each) == key; });
+    if (kind == runtimes::kRuntimeKinds.end()) break;
+    kinds.add(*kind);
+    is_known = key.size() == rest.size();
+    rest.remove_prefix(std::min(key.size() + 1, rest.size()));
+  }
+  if (!is_known) return Error("not a known choice");
+  config.runtimes = kinds;
   return {};
 }
 
@@ -227,8 +238,8 @@ constexpr std::array<Setting, 18> kSettings{{
      is_different<&Config::waits>},
     {"command_lines", "--command-lines", "HOW", "full (default), redacted (no values of options), or off",
      "full, redacted or off", set_command_lines, is_different<&Config::command_lines>},
-    {"runtimes", "--runtimes", "WHICH", "show functions of managed runtimes: on (default), off, or python",
-     "on, off or python", set_runtimes, is_different<&Config::python>},
+    {"runtimes", "--runtimes", "WHICH", "show functions of managed runtimes: on (default), off, or some: python",
+     "on, off, or some of python, with commas between them", set_runtimes, is_different<&Config::runtimes>},
     {"jvm_attach", "--jvm-attach", "on|off", "ask sampled JVMs to write perf maps; default off", "on or off",
      set_switch<&Config::jvm_attach>, is_different<&Config::jvm_attach>},
     {"debuginfod", "--debuginfod", "URLS", "servers to fetch debug files from; default off",

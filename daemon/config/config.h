@@ -14,6 +14,7 @@
 #include "api/socket/listen_address.h"
 #include "base/clock.h"
 #include "base/result.h"
+#include "runtimes/runtime_kind.h"
 #include "symbolizer/process/command_line.h"
 
 namespace flamed::daemon {
@@ -31,7 +32,7 @@ struct Config {
   std::uint64_t unwind_budget_bytes = 128U << 20;
   bool stack_slices = true;
   symbolizer::CommandLines command_lines = symbolizer::CommandLines::kFull;
-  bool python = true;  ///< of `runtimes`
+  runtimes::RuntimeKinds runtimes = runtimes::RuntimeKinds::all();  ///< whose functions are shown
   bool waits = false;
   bool jvm_attach = false;
   std::string debuginfod_urls;  ///< separated by spaces; empty: no server is asked

@@ -74,7 +74,7 @@ Ingest::Ingest(symbolizer::ProcessTracker& processes, symbolizer::ProcessDetails
       unwind_(parts.unwind),
       accounts_(parts.accounts),
       late_walks_(parts.late_walks),
-      python_(parts.python),
+      runtimes_(parts.runtimes),
       waits_(parts.waits),
       wall_at_boot_ns_(clock.wall().ns - clock.boottime_ns()),
       modules_to_sweep_at_(kFewModules) {}
@@ -148,13 +148,13 @@ void Ingest::apply(const EventBatch& batch) {
   apply_counts(batch);
   apply_gaps(batch);
   look_again(batch.drained_at);
-  if (python_ != nullptr) republish_pythons();
+  if (runtimes_ != nullptr) republish_runtimes();
   processes_.changed().take([this](symbolizer::Process& process) { publish(process); });
   processes_.remapped().take([&](symbolizer::Process& process) { publish_mappings(process); });
   processes_.purge(batch.drained_at);
   store_.advance(batch.drained_at);
   if (late_walks_ != nullptr) late_walks_->tell_store();
-  if (python_ != nullptr) python_->tidy(batch.drained_at);
+  if (runtimes_ != nullptr) runtimes_->tidy(batch.drained_at);
   if (accounts_ != nullptr) accounts_->advance(batch.drained_at);
   report_mapped_modules(batch.drained_at);
   drop_unused_modules();
@@ -168,12 +168,12 @@ void Ingest::walk_late() {
 
 void Ingest::look_again(MonotonicTime now) {
   if (late_walks_ != nullptr) late_walks_->look_again(now);
-  if (python_ != nullptr) python_->look_again(now);
+  if (runtimes_ != nullptr) runtimes_->look_again(now);
 }
 
 void Ingest::finish() {
   if (late_walks_ != nullptr) late_walks_->finish();
-  if (python_ != nullptr) python_->finish();
+  if (runtimes_ != nullptr) runtimes_->finish();
   if (late_walks_ != nullptr) late_walks_->tell_store();
 }
 
@@ -268,7 +268,7 @@ void Ingest::apply_sample(MonotonicTime time, std::uint16_t cpu, const SampleRec
     else if (late_walks_->take(header, process, stored, sample.kernel.size(), linked))
       return;
   }
-  if (python_ != nullptr && !is_within_exec && python_->take(process, stored, user_frames_.size(), linked)) return;
+  if (runtimes_ != nullptr && !is_within_exec && runtimes_->take(process, stored, user_frames_.size(), linked)) return;
   store_.add(stored);
 }
 
@@ -432,15 +432,15 @@ void Ingest::publish_mappings(symbolizer::Process& process) {
   }
   // Mappings that are not in the tables need no copy.
   process.tables.add(UnwindPublisher::has_place_for(process) ? process.maps : nullptr, clock_.monotonic());
-  unwind_->publish(process, python_ == nullptr ? RuntimePlace() : python_->place_of(process));
+  unwind_->publish(process, runtimes_ == nullptr ? RuntimePlace() : runtimes_->place_of(process));
 }
 
-/// Another file was found to be a Python: processes may have it.
-void Ingest::republish_pythons() {
-  const std::uint64_t edition = python_->edition();
-  if (std::exchange(pythons_told_, edition) == edition) return;
+/// Another file was found to be a runtime: processes may have it.
+void Ingest::republish_runtimes() {
+  const std::uint64_t edition = runtimes_->edition();
+  if (std::exchange(runtimes_told_, edition) == edition) return;
   processes_.visit_running([this](symbolizer::Process& process) {
-    if (process.watched && python_->place_of(process).layout != 0) processes_.watch_mappings(process, true);
+    if (process.watched && runtimes_->place_of(process).layout != 0) processes_.watch_mappings(process, true);
   });
 }
 

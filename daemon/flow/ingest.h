@@ -12,7 +12,7 @@
 #include "base/identity.h"
 #include "daemon/flow/cpu_accounts.h"
 #include "daemon/flow/late_walks.h"
-#include "daemon/flow/python_stacks.h"
+#include "daemon/flow/runtime_stacks.h"
 #include "daemon/flow/wait_intake.h"
 #include "daemon/sampler/event_batch.h"
 #include "daemon/unwind/unwind_publisher.h"
@@ -29,7 +29,7 @@ class Ingest {
     UnwindPublisher* unwind = nullptr;  ///< null: stacks are walked by frame pointers alone
     CpuAccounts* accounts = nullptr;    ///< null: they are not needed
     LateWalks* late_walks = nullptr;    ///< null: no samples bring a slice of their stack
-    PythonStacks* python = nullptr;     ///< null: Python functions are not shown
+    RuntimeStacks* runtimes = nullptr;  ///< null: functions of managed runtimes are not shown
     WaitIntake* waits = nullptr;        ///< null: waiting threads are not visited
   };
   Ingest(symbolizer::ProcessTracker& processes, symbolizer::ProcessDetails& details, symbolizer::ModuleTable& modules,
@@ -44,7 +44,7 @@ class Ingest {
 
   /// Are there samples that are not stored yet? Then walk_late() should be called soon.
   [[nodiscard]] bool has_waiting() const {
-    return (late_walks_ != nullptr && late_walks_->is_waiting()) || (python_ != nullptr && python_->is_waiting());
+    return (late_walks_ != nullptr && late_walks_->is_waiting()) || (runtimes_ != nullptr && runtimes_->is_waiting());
   }
   void walk_late();
   /// Stores all samples. After the last batch.
@@ -66,7 +66,7 @@ class Ingest {
   void publish(symbolizer::Process& process);
   void publish_ancestors(symbolizer::Process& process);
   void publish_mappings(symbolizer::Process& process);
-  void republish_pythons();
+  void republish_runtimes();
   void look_again(MonotonicTime now);
   void report_mapped_modules(MonotonicTime now);
   void drop_unused_modules();
@@ -79,7 +79,7 @@ class Ingest {
   UnwindPublisher* const unwind_;
   CpuAccounts* const accounts_;
   LateWalks* const late_walks_;
-  PythonStacks* const python_;
+  RuntimeStacks* const runtimes_;
   WaitIntake* const waits_;
   std::uint64_t malformed_ = 0;
   std::int64_t period_ns_ = 0;       ///< of the last stored samples
@@ -87,10 +87,10 @@ class Ingest {
   std::size_t modules_to_sweep_at_;  ///< number of modules
   std::uint64_t releases_told_ = 0;  ///< KnownProcesses::releases() at the last sweep
   MonotonicTime mapped_told_;
-  std::uint64_t pythons_told_ = 0;  ///< PythonModules::edition() when processes were last published for it
-  std::vector<ModuleId> mapped_;    ///< scratch
-  std::vector<Frame> user_frames_;  ///< innermost first
-  std::vector<Frame> stack_;        ///< outermost first: user, then kernel
+  std::uint64_t runtimes_told_ = 0;  ///< RuntimeModules::edition() when processes were last published for it
+  std::vector<ModuleId> mapped_;     ///< scratch
+  std::vector<Frame> user_frames_;   ///< innermost first
+  std::vector<Frame> stack_;         ///< outermost first: user, then kernel
 };
 
 }  // namespace flamed::daemon

@@ -233,7 +233,7 @@ void LateWalks::give_up(const Waiting& waiting) {
   const store::StackSample sample = waiting.sample();
   symbolizer::Process& process = parts_.processes.resolve(sample.process, sample.time);
   const std::size_t native = sample.frames.size() - waiting.kernel_frames;
-  if (parts_.python == nullptr || !parts_.python->take(process, sample, native, waiting.linked.view()))
+  if (parts_.runtimes == nullptr || !parts_.runtimes->take(process, sample, native, waiting.linked.view()))
     parts_.store.add(sample);
   ++given_up_;
 }
@@ -242,11 +242,11 @@ void LateWalks::store_walked(const Walked& walked, const MappingSet& maps, symbo
                              const store::StackSample& sample, std::size_t kernel_frames, const LinkedStack& linked) {
   const store::StackSample stored = walked_sample(walked, maps, process, sample, kernel_frames);
   ++walked_;
-  if (parts_.python != nullptr && !linked.frames.empty()) {
+  if (parts_.runtimes != nullptr && !linked.frames.empty()) {
     LinkedStack joined = linked;
     join_calls(linked.calls, walked.stack.frame_ends, calls_);
     joined.calls = calls_;
-    if (parts_.python->take(process, stored, user_frames_.size(), joined)) return;
+    if (parts_.runtimes->take(process, stored, user_frames_.size(), joined)) return;
   }
   parts_.store.add(stored);
 }
@@ -269,15 +269,15 @@ store::StackSample LateWalks::walked_sample(const Walked& walked, const MappingS
 }
 
 void LateWalks::tell_store() {
-  const bool has_python_changed = parts_.python != nullptr && parts_.python->take_changed();
-  if (!std::exchange(has_changed_, false) && !has_python_changed) return;
+  const bool has_names_changed = parts_.runtimes != nullptr && parts_.runtimes->take_changed();
+  if (!std::exchange(has_changed_, false) && !has_names_changed) return;
   std::vector<store::PendingSample> pending;
   pending.reserve(waiting_.size());
   for (const Waiting& waiting : waiting_) {
     if (waiting.is_visit) continue;
     pending.push_back({waiting.value.time, waiting.value.process, waiting.value.tid});
   }
-  if (parts_.python != nullptr) parts_.python->append_pending(pending);
+  if (parts_.runtimes != nullptr) parts_.runtimes->append_pending(pending);
   parts_.store.set_pending(std::move(pending));
 }
 

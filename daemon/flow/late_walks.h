@@ -18,7 +18,7 @@
 #include "base/clock.h"
 #include "base/identity.h"
 #include "bpf/events.h"
-#include "daemon/flow/python_stacks.h"
+#include "daemon/flow/runtime_stacks.h"
 #include "daemon/sampler/stack_slices.h"
 #include "daemon/unwind/unwind_publisher.h"
 #include "store/ring/store.h"
@@ -38,7 +38,7 @@ class LateWalks {
     symbolizer::ModuleTable& modules;
     UnwindPublisher& unwind;
     store::Store& store;
-    PythonStacks* python = nullptr;  ///< null: Python functions are not shown
+    RuntimeStacks* runtimes = nullptr;  ///< null: functions of managed runtimes are not shown
   };
   explicit LateWalks(const Parts& parts) : parts_(parts) {}
 

@@ -66,7 +66,7 @@ void ModuleLoader::load(const symbolizer::OpenRequest& request, const std::stop_
   }
   if (unwind() == nullptr) return;
   const symbolizer::ModulePtr module = parts_.modules.find(id);
-  if (module != nullptr && module->file) look_for_python(*module, request.file);
+  if (module != nullptr && module->file) look_for_runtime(*module, request.file);
   // Rows of much code wait until walks have met it often enough (UnwindPublisher::should_build()).
   const bool is_worth_it = !request.only_functions && parts_.unwind->is_worth_at_once(request.end - request.start);
   if (module != nullptr && module->file && !is_worth_it) find_functions(*module);
@@ -77,12 +77,12 @@ void ModuleLoader::load(const symbolizer::OpenRequest& request, const std::stop_
   parts_.unwind->drop_empty_slabs();
 }
 
-void ModuleLoader::look_for_python(const symbolizer::Module& module, const symbolizer::FileKey& file) {
-  PythonModules* const python = parts_.python;
-  if (python == nullptr || !PythonModules::may_be_python(module.path) || python->is_known(module.id)) return;
-  const Result<std::optional<symbolizer::PythonModule>> found = parts_.reader.find_python(module.file.get());
+void ModuleLoader::look_for_runtime(const symbolizer::Module& module, const symbolizer::FileKey& file) {
+  RuntimeModules* const runtimes = parts_.runtimes;
+  if (runtimes == nullptr || !runtimes->may_have_runtime(module.path) || runtimes->is_known(module.id)) return;
+  const Result<std::optional<symbolizer::RuntimeModule>> found = parts_.reader.find_runtime(module.file.get());
   if (!found && found.error().code() == EAGAIN) return;  // the next request for the module tries again
-  python->add(module.id, module.path, file, found);
+  runtimes->add(module.id, module.path, file, found);
 }
 
 /// The rows of single functions that late walks need.

@@ -12,7 +12,7 @@
 #include "daemon/budget/budget_keeper.h"
 #include "daemon/naming/jvm_asker.h"
 #include "daemon/naming/row_cache.h"
-#include "daemon/runtimes/python_modules.h"
+#include "daemon/runtimes/runtime_modules.h"
 #include "daemon/sampler/kernel_program.h"
 #include "daemon/unwind/unwind_publisher.h"
 #include "symbolizer/model/module_reader.h"
@@ -30,10 +30,10 @@ class ModuleLoader {
     symbolizer::GuardedOpener& opener;
     symbolizer::ModuleReader& reader;
     const WalkPrograms& walks;
-    UnwindPublisher* unwind;  ///< null: no tables
-    JvmAsker* jvm_asker;      ///< null: JVMs are not asked
-    RowCache* row_cache;      ///< null: rows are not kept for the next start
-    PythonModules* python;    ///< null: Python functions are not shown
+    UnwindPublisher* unwind;   ///< null: no tables
+    JvmAsker* jvm_asker;       ///< null: JVMs are not asked
+    RowCache* row_cache;       ///< null: rows are not kept for the next start
+    RuntimeModules* runtimes;  ///< null: functions of managed runtimes are not shown
     BudgetKeeper& budget;
   };
   explicit ModuleLoader(const Parts& parts) : parts_(parts) {}
@@ -47,7 +47,7 @@ class ModuleLoader {
   void find_functions(const symbolizer::Module& module);
   Result<symbolizer::SourcedRows> rows_of(const Fd& file);
   bool publish_rows(const symbolizer::Module& module, const std::stop_token& stop);
-  void look_for_python(const symbolizer::Module& module, const symbolizer::FileKey& file);
+  void look_for_runtime(const symbolizer::Module& module, const symbolizer::FileKey& file);
   void look_for_jit_files(const ProcessId& owner);
 
   const Parts parts_;

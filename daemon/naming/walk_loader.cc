@@ -32,7 +32,7 @@ void load_walks(WalkPrograms& walks, symbolizer::KernelSymbols& kernel_symbols, 
   }
   if (by_tables && with_runtimes && walks.walks_by_tables()) {
     if (const Status loaded = walks.load_linked_walk(); !loaded)
-      spdlog::warn("Python functions are not shown: {}", loaded.error().message());
+      spdlog::warn("functions of managed runtimes are not shown: {}", loaded.error().message());
   }
   // It only makes samples cheaper, so it comes last.
   if (const Status loaded = walks.load_kernel_walk(find_orc(kernel_symbols)); !loaded) {

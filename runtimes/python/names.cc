@@ -7,6 +7,8 @@
 #include <optional>
 #include <utility>
 
+#include "runtimes/python/line_table.h"
+
 namespace flamed::runtimes {
 namespace {
 
@@ -61,11 +63,11 @@ class Reader {
   Reader(RemoteMemory& memory, const PythonObjects& objects, std::uint64_t base)
       : memory_(memory), objects_(objects), base_(base) {}
 
-  Result<PythonFunction> function(std::uint64_t address) {
+  Result<RuntimeFunction> function(std::uint64_t address) {
     const std::size_t bytes = 8 + std::max({objects_.name, objects_.file, objects_.lines, objects_.first_line});
     const std::optional<Object> code = object(address, bytes, objects_.code_type);
     if (!code) return Error("no code object");
-    PythonFunction function;
+    RuntimeFunction function;
     std::optional<std::string> name = text(code->number<std::uint64_t>(objects_.name));
     std::optional<std::string> file = text(code->number<std::uint64_t>(objects_.file));
     if (!name || name->empty()) return Error("a code object without a name");
@@ -104,7 +106,7 @@ class Reader {
     const bool is_of_known_size = character_bytes == 1 || character_bytes == 2 || character_bytes == 4;
     if ((state & kIsCompact) == 0 || !is_of_known_size) return std::nullopt;
     const std::uint64_t length =
-        std::min<std::uint64_t>(head->number<std::uint64_t>(objects_.string_length), kMostPythonTextBytes);
+        std::min<std::uint64_t>(head->number<std::uint64_t>(objects_.string_length), kMostTextBytes);
     std::vector<std::byte> characters(static_cast<std::size_t>(length) * character_bytes);
     const std::uint64_t at = address + ((state & kIsAscii) != 0 ? objects_.ascii_text : objects_.other_text);
     if (!memory_.read(at, characters)) return std::nullopt;
@@ -114,7 +116,7 @@ class Reader {
       std::memcpy(&point, &characters[i], character_bytes);
       const std::size_t before = text.size();
       append_utf8(text, point);
-      if (text.size() <= kMostPythonTextBytes) continue;
+      if (text.size() <= kMostTextBytes) continue;
       text.resize(before);
       break;
     }
@@ -139,9 +141,9 @@ class Reader {
 
 }  // namespace
 
-Result<PythonFunction> read_python_function(RemoteMemory& memory, const PythonLayout& layout, std::uint64_t base,
-                                            std::uint64_t code) {
-  return Reader(memory, layout.objects, base).function(code);
+Result<RuntimeFunction> read_python_function(RemoteMemory& memory, const PythonObjects& objects, std::uint64_t base,
+                                             std::uint64_t code) {
+  return Reader(memory, objects, base).function(code);
 }
 
 }  // namespace flamed::runtimes

@@ -17,7 +17,7 @@
 #include "symbolizer/model/elf_symbols.h"
 #include "symbolizer/model/jit_file.h"
 #include "symbolizer/model/module_files.h"
-#include "symbolizer/model/python_module.h"
+#include "symbolizer/model/runtime_module.h"
 #include "symbolizer/model/source_chain.h"
 #include "symbolizer/model/sourced_rows.h"
 #include "symbolizer/model/symbol_table.h"
@@ -47,12 +47,12 @@ class ModuleReader {
   /// The functions in a just-in-time compiler's file, by address in its process; if several had the same address, the
   /// last one counts.
   virtual Result<SymbolTable> read_jit_symbols(int fd, JitFormat format) = 0;
-  /// Is the file a Python? An error: it is one, and why its processes can't be read.
-  virtual Result<std::optional<PythonModule>> find_python(int fd) = 0;
+  /// Is the file a managed runtime? An error: it is one, and why its processes can't be read.
+  virtual Result<std::optional<RuntimeModule>> find_runtime(int fd) = 0;
   /// Code objects in the memory of a process, `fd` is its /proc/PID/mem: one answer for each, in order. At most
-  /// kMostPythonCodes.
-  virtual Result<std::vector<PythonAnswer>> read_python_functions(int fd, const PythonProcess& process,
-                                                                  std::span<const PythonCode> codes) = 0;
+  /// kMostRuntimeCodes.
+  virtual Result<std::vector<RuntimeAnswer>> read_runtime_functions(int fd, const RuntimeProcess& process,
+                                                                    std::span<const RuntimeCode> codes) = 0;
   /// One for each name, in order.
   virtual Result<std::vector<DemangledName>> demangle(std::span<const std::string> mangled) = 0;
 };

@@ -18,24 +18,33 @@ constexpr const char* kForgotten = "its name is not kept any more";
 
 std::string_view last_component(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
-Symbol unnamed_python(std::string reason) { return {"[python]", "[python]", SymbolKind::kUnknown, std::move(reason)}; }
+/// `what`: the runtime.
+Symbol unnamed(std::string_view what, std::string reason) {
+  std::string name = "[" + std::string(what) + "]";
+  std::string module = name;
+  return {std::move(name), std::move(module), SymbolKind::kUnknown, std::move(reason)};
+}
+
+/// Where it is not known which runtime it was.
+Symbol unnamed(std::string reason) { return unnamed("runtime", std::move(reason)); }
 
 }  // namespace
 
-std::optional<std::uint32_t> RuntimeFunctions::enter_python(std::string_view name, std::string_view file,
-                                                            std::uint32_t user) {
+std::optional<std::uint32_t> RuntimeFunctions::enter(SymbolKind kind, std::string_view name, std::string_view file,
+                                                     std::uint32_t user) {
   std::string path = clean_name(file);
   std::string module(last_component(path));
-  Symbol symbol{clean_name(name), std::move(module), SymbolKind::kPython, {}};
+  Symbol symbol{clean_name(name), std::move(module), kind, {}};
   symbol.file = std::move(path);
-  return enter(std::move(symbol), user);
+  return enter_symbol(std::move(symbol), user);
 }
 
-std::optional<std::uint32_t> RuntimeFunctions::enter_unnamed_python(std::string_view reason, std::uint32_t user) {
-  return enter(unnamed_python(clean_name(reason)), user);
+std::optional<std::uint32_t> RuntimeFunctions::enter_unnamed(SymbolKind kind, std::string_view reason,
+                                                             std::uint32_t user) {
+  return enter_symbol(unnamed(name_of(kind), clean_name(reason)), user);
 }
 
-std::optional<std::uint32_t> RuntimeFunctions::enter(Symbol symbol, std::uint32_t user) {
+std::optional<std::uint32_t> RuntimeFunctions::enter_symbol(Symbol symbol, std::uint32_t user) {
   std::string key = symbol.name;
   for (const std::string& text : {symbol.file, symbol.reason}) (key += '\0') += text;
   const std::unique_lock lock(mutex_);
@@ -65,9 +74,9 @@ SymbolChainPtr RuntimeFunctions::name(const Frame& frame) const {
     const std::shared_lock lock(mutex_);
     const auto found = functions_.find(static_cast<std::uint32_t>(number));
     if (number == kNoRoom)
-      chain.push_back(unnamed_python(kNoPlace));
+      chain.push_back(unnamed(kNoPlace));
     else if (number > kLast || found == functions_.end())
-      chain.push_back(unnamed_python(kForgotten));
+      chain.push_back(unnamed(kForgotten));
     else
       chain.push_back(found->second.symbol);
   }

@@ -29,10 +29,11 @@ class RuntimeFunctions {
   static constexpr std::size_t kDefaultBudgetBytes = std::size_t{32} << 20;
   explicit RuntimeFunctions(std::size_t budget_bytes = kDefaultBudgetBytes) : budget_bytes_(budget_bytes) {}
 
-  /// The number of a Python function. `name` and `file` are any bytes. Empty: there is no room for it.
-  std::optional<std::uint32_t> enter_python(std::string_view name, std::string_view file, std::uint32_t user);
-  /// The number of a Python function without a name, for this reason.
-  std::optional<std::uint32_t> enter_unnamed_python(std::string_view reason, std::uint32_t user);
+  /// The number of a function of the runtime whose frames are of this kind. `name` and `file` are any bytes. Empty:
+  /// there is no room for it.
+  std::optional<std::uint32_t> enter(SymbolKind kind, std::string_view name, std::string_view file, std::uint32_t user);
+  /// The number of such a function without a name, for this reason.
+  std::optional<std::uint32_t> enter_unnamed(SymbolKind kind, std::string_view reason, std::uint32_t user);
   /// Where there is no room even for that.
   static constexpr std::uint32_t kNoRoom = 0;
 
@@ -62,7 +63,7 @@ class RuntimeFunctions {
     std::uint32_t user = 0;
     std::size_t bytes = 0;
   };
-  std::optional<std::uint32_t> enter(Symbol symbol, std::uint32_t user);
+  std::optional<std::uint32_t> enter_symbol(Symbol symbol, std::uint32_t user);
   [[nodiscard]] std::size_t held_by(std::uint32_t user) const;
 
   const std::size_t budget_bytes_;

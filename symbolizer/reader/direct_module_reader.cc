@@ -14,7 +14,7 @@
 #include "symbolizer/reader/elf_symbol_reader.h"
 #include "symbolizer/reader/function_rows.h"
 #include "symbolizer/reader/module_rows.h"
-#include "symbolizer/reader/python_reader.h"
+#include "symbolizer/reader/runtime_reader.h"
 
 namespace flamed::symbolizer {
 
@@ -52,11 +52,11 @@ Result<SymbolTable> DirectModuleReader::read_jit_symbols(int fd, JitFormat forma
   return format == JitFormat::kPerfMap ? read_perf_map(fd) : read_jit_dump(fd);
 }
 
-Result<std::optional<PythonModule>> DirectModuleReader::find_python(int fd) { return symbolizer::find_python(fd); }
+Result<std::optional<RuntimeModule>> DirectModuleReader::find_runtime(int fd) { return symbolizer::find_runtime(fd); }
 
-Result<std::vector<PythonAnswer>> DirectModuleReader::read_python_functions(int fd, const PythonProcess& process,
-                                                                            std::span<const PythonCode> codes) {
-  return symbolizer::read_python_functions(fd, process, codes);
+Result<std::vector<RuntimeAnswer>> DirectModuleReader::read_runtime_functions(int fd, const RuntimeProcess& process,
+                                                                              std::span<const RuntimeCode> codes) {
+  return symbolizer::read_runtime_functions(fd, process, codes);
 }
 
 Result<std::vector<DemangledName>> DirectModuleReader::demangle(std::span<const std::string> mangled) {

@@ -21,9 +21,9 @@ class DirectModuleReader final : public ModuleReader {
   Result<SourcedRows> read_unwind_rows(int fd, int kept) override;
   Result<std::vector<unwinder::UnwindRows>> read_function_rows(int fd, std::span<const std::uint64_t> offsets) override;
   Result<SymbolTable> read_jit_symbols(int fd, JitFormat format) override;
-  Result<std::optional<PythonModule>> find_python(int fd) override;
-  Result<std::vector<PythonAnswer>> read_python_functions(int fd, const PythonProcess& process,
-                                                          std::span<const PythonCode> codes) override;
+  Result<std::optional<RuntimeModule>> find_runtime(int fd) override;
+  Result<std::vector<RuntimeAnswer>> read_runtime_functions(int fd, const RuntimeProcess& process,
+                                                            std::span<const RuntimeCode> codes) override;
   Result<std::vector<DemangledName>> demangle(std::span<const std::string> mangled) override;
 };
 

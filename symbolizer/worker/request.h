@@ -30,8 +30,8 @@ enum class RequestKind : std::uint8_t {
   kFunctionRows,
   kJitSymbols,
   kDemangle,
-  kPython,
-  kPythonFunctions
+  kRuntime,
+  kRuntimeFunctions
 };
 inline constexpr std::size_t kRequestKinds = 9;
 
@@ -39,7 +39,7 @@ inline constexpr std::size_t kRequestKinds = 9;
 constexpr const char* name_of(RequestKind kind) {
   constexpr std::array<const char*, kRequestKinds> kNames = {"inspect",     "symbols",       "lines",
                                                              "unwind_rows", "function_rows", "jit_symbols",
-                                                             "demangle",    "python",        "python_functions"};
+                                                             "demangle",    "runtime",       "runtime_functions"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -68,9 +68,9 @@ constexpr RequestLimits default_limits(RequestKind kind) {
       return {60 * kNsPerSecond, 20, 1024 * kMebibyte, 160 * kMebibyte, 5};
     case RequestKind::kFunctionRows:
       return {2 * kNsPerSecond, 2, 256 * kMebibyte, 16 * kMebibyte, 0};
-    case RequestKind::kPython:
+    case RequestKind::kRuntime:
       return {2 * kNsPerSecond, 2, 256 * kMebibyte, kMebibyte, 0};
-    case RequestKind::kPythonFunctions:
+    case RequestKind::kRuntimeFunctions:
       // A read may wait for a page that another user's file system provides.
       return {2 * kNsPerSecond, 2, 512 * kMebibyte, 96 * kMebibyte, 0};
     case RequestKind::kSymbols:
@@ -128,7 +128,7 @@ struct RequestHead {
   RequestKind kind = RequestKind::kInspect;
   std::uint8_t jit_format = 0;
   /// Bit i: descriptor i comes along: ModuleFiles' module, debug, alternate; of kUnwindRows the module and kept rows;
-  /// of kPythonFunctions a process's memory.
+  /// of kRuntimeFunctions a process's memory.
   std::uint8_t fd_mask = 0;
   std::uint8_t padding = 0;
   std::uint64_t size = 0;

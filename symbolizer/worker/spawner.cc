@@ -169,13 +169,13 @@ void serve(const Request& request, ModuleReader& reader, std::uint64_t max_bytes
       if (!std::all_of(names.begin(), names.end(), read_name)) break;
       return answer(reader.demangle(names), max_bytes);
     }
-    case RequestKind::kPython:
-      return answer(reader.find_python(request.fd(0)), max_bytes);
-    case RequestKind::kPythonFunctions: {
-      std::vector<PythonProcess> process;
-      std::vector<PythonCode> codes;
-      if (!payload.array(process, 1) || process.empty() || !payload.array(codes, kMostPythonCodes)) break;
-      return answer(reader.read_python_functions(request.fd(0), process[0], codes), max_bytes);
+    case RequestKind::kRuntime:
+      return answer(reader.find_runtime(request.fd(0)), max_bytes);
+    case RequestKind::kRuntimeFunctions: {
+      std::vector<RuntimeProcess> process;
+      std::vector<RuntimeCode> codes;
+      if (!payload.array(process, 1) || process.empty() || !payload.array(codes, kMostRuntimeCodes)) break;
+      return answer(reader.read_runtime_functions(request.fd(0), process[0], codes), max_bytes);
     }
   }
   ::_exit(kExitBadRequest);

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <unordered_map>
 #include <utility>
+#include <variant>
 
 #include "symbolizer/model/clean_name.h"
 
@@ -413,18 +414,15 @@ bool ValueCodec::decode(WireReader& from, std::vector<DemangledName>& value, std
   return true;
 }
 
-// ---- PythonModule ----
+// ---- RuntimeModule ----
 
-void ValueCodec::encode(WireWriter& to, const std::optional<PythonModule>& value) {
-  to.number(value.has_value());
-  if (!value) return;
-  const auto& [layout, code_bias, first_code] = *value;
+namespace {
+
+void encode_layout(WireWriter& to, const runtimes::PythonLayout& layout) {
   const auto& [version, frames, objects, interpreter, interpreter_bytes] = layout;
   const auto& [thread_states, thread_library, thread_id, innermost, code, previous, instruction, instruction_kind,
                first_instruction, check, check_words, boundary_kind, boundary, boundary_value, first_call, next_call] =
       frames;
-  to.number(code_bias);
-  to.number(first_code);
   to.number(version.hex);
   to.number(version.knows_micro);
   to.array(std::span(&objects, 1));
@@ -444,21 +442,14 @@ void ValueCodec::encode(WireWriter& to, const std::optional<PythonModule>& value
   to.number(boundary_value);
 }
 
-bool ValueCodec::decode(WireReader& from, std::optional<PythonModule>& value) {
-  bool is_there = false;
-  if (!from.flag(is_there)) return false;
-  value.reset();
-  if (!is_there) return true;
-  value.emplace();
-  auto& [layout, code_bias, first_code] = *value;
+bool decode_layout(WireReader& from, runtimes::PythonLayout& layout) {
   auto& [version, frames, objects, interpreter, interpreter_bytes] = layout;
   auto& [thread_states, thread_library, thread_id, innermost, code, previous, instruction, instruction_kind,
          first_instruction, check, check_words, boundary_kind, boundary, boundary_value, first_call, next_call] =
       frames;
   std::vector<runtimes::PythonObjects> read_objects;
-  if (!from.number(code_bias) || !from.number(first_code) || !from.number(version.hex) ||
-      !from.flag(version.knows_micro) || !from.array(read_objects, 1) || !from.number(interpreter) ||
-      !from.number(interpreter_bytes) || !from.array(thread_states, 2) ||
+  if (!from.number(version.hex) || !from.flag(version.knows_micro) || !from.array(read_objects, 1) ||
+      !from.number(interpreter) || !from.number(interpreter_bytes) || !from.array(thread_states, 2) ||
       !read_enum(from, thread_library, kThreadLibraries) || !from.number(thread_id) || !from.array(innermost, 2)) {
     return false;
   }
@@ -483,9 +474,38 @@ bool ValueCodec::decode(WireReader& from, std::optional<PythonModule>& value) {
   return true;
 }
 
-// ---- PythonAnswers ----
+}  // namespace
 
-void ValueCodec::encode(WireWriter& to, const std::vector<PythonAnswer>& value) {
+void ValueCodec::encode(WireWriter& to, const std::optional<RuntimeModule>& value) {
+  to.number(value.has_value());
+  if (!value) return;
+  to.number(value->kind());
+  to.number(value->code_bias);
+  to.number(value->first_code);
+  std::visit([&](const auto& layout) { encode_layout(to, layout); }, value->layout);
+}
+
+bool ValueCodec::decode(WireReader& from, std::optional<RuntimeModule>& value) {
+  bool is_there = false;
+  if (!from.flag(is_there)) return false;
+  value.reset();
+  if (!is_there) return true;
+  value.emplace();
+  auto kind = runtimes::RuntimeKind::kPython;
+  if (!read_enum(from, kind, runtimes::kRuntimeKinds.size()) || !from.number(value->code_bias) ||
+      !from.number(value->first_code)) {
+    return false;
+  }
+  switch (kind) {
+    case runtimes::RuntimeKind::kPython:
+      return decode_layout(from, value->layout.emplace<runtimes::PythonLayout>());
+  }
+  return false;
+}
+
+// ---- RuntimeAnswers ----
+
+void ValueCodec::encode(WireWriter& to, const std::vector<RuntimeAnswer>& value) {
   for (const auto& [function, why_not] : value) {
     const auto& [name, file, first_line, lines] = function;
     to.text(name);
@@ -496,13 +516,13 @@ void ValueCodec::encode(WireWriter& to, const std::vector<PythonAnswer>& value) 
   }
 }
 
-bool ValueCodec::decode(WireReader& from, std::vector<PythonAnswer>& value, std::size_t count) {
+bool ValueCodec::decode(WireReader& from, std::vector<RuntimeAnswer>& value, std::size_t count) {
   value.clear();
   value.resize(count);
-  return std::all_of(value.begin(), value.end(), [&](PythonAnswer& answer) {
+  return std::all_of(value.begin(), value.end(), [&](RuntimeAnswer& answer) {
     auto& [function, why_not] = answer;
     auto& [name, file, first_line, lines] = function;
-    if (!from.text(name, runtimes::kMostPythonTextBytes) || !from.text(file, runtimes::kMostPythonTextBytes) ||
+    if (!from.text(name, runtimes::kMostTextBytes) || !from.text(file, runtimes::kMostTextBytes) ||
         !from.number(first_line) || !from.array(lines, runtimes::kMostLineRuns) ||
         !from.text(why_not, kMaxReasonBytes)) {
       return false;

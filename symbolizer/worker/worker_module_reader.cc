@@ -392,19 +392,19 @@ Result<std::vector<DemangledName>> WorkerModuleReader::demangle(std::span<const 
   });
 }
 
-Result<std::optional<PythonModule>> WorkerModuleReader::find_python(int fd) {
-  return ask<std::optional<PythonModule>>(
-      {RequestKind::kPython, {fd, -1, -1}},
-      [](WireReader& from, std::optional<PythonModule>& module) { return ValueCodec::decode(from, module); });
+Result<std::optional<RuntimeModule>> WorkerModuleReader::find_runtime(int fd) {
+  return ask<std::optional<RuntimeModule>>(
+      {RequestKind::kRuntime, {fd, -1, -1}},
+      [](WireReader& from, std::optional<RuntimeModule>& module) { return ValueCodec::decode(from, module); });
 }
 
-Result<std::vector<PythonAnswer>> WorkerModuleReader::read_python_functions(int fd, const PythonProcess& process,
-                                                                            std::span<const PythonCode> codes) {
-  if (codes.empty()) return std::vector<PythonAnswer>();
-  Question question{RequestKind::kPythonFunctions, {fd, -1, -1}};
+Result<std::vector<RuntimeAnswer>> WorkerModuleReader::read_runtime_functions(int fd, const RuntimeProcess& process,
+                                                                              std::span<const RuntimeCode> codes) {
+  if (codes.empty()) return std::vector<RuntimeAnswer>();
+  Question question{RequestKind::kRuntimeFunctions, {fd, -1, -1}};
   question.payload.array(std::span(&process, 1));
   question.payload.array(codes);
-  return ask<std::vector<PythonAnswer>>(question, [&](WireReader& from, std::vector<PythonAnswer>& answers) {
+  return ask<std::vector<RuntimeAnswer>>(question, [&](WireReader& from, std::vector<RuntimeAnswer>& answers) {
     return ValueCodec::decode(from, answers, codes.size());
   });
 }

@@ -23,7 +23,7 @@ class AnyMemory final : public RemoteMemory {
 
   bool read(std::uint64_t address, std::span<std::byte> to) override {
     constexpr std::uint64_t kEnd = 1 << 20;
-    constexpr std::size_t kMostRead = 4 * kMostPythonTextBytes;
+    constexpr std::size_t kMostRead = 4 * kMostTextBytes;
     if (to.size() > std::max(kMostRead, kMostLineTableBytes) || ++reads_ > 64) std::abort();
     if (size_ == 0 || address > kEnd || to.size() > kEnd - address) return false;
     for (std::size_t done = 0; done < to.size();) {
@@ -42,7 +42,7 @@ class AnyMemory final : public RemoteMemory {
 };
 
 void check_text(const std::string& text) {
-  if (text.size() > kMostPythonTextBytes) std::abort();
+  if (text.size() > kMostTextBytes) std::abort();
   for (std::size_t i = 0; i < text.size();) {
     const auto byte = static_cast<unsigned char>(text[i]);
     const std::size_t length = byte < 0x80 ? 1 : byte < 0xc0 ? 0 : byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
@@ -76,7 +76,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                     .string_type = 0x200,
                     .bytes_type = 0x300};
   AnyMemory memory(data + 1, size - 1);
-  const flamed::Result<PythonFunction> function = read_python_function(memory, layout, 0, 0);
+  const flamed::Result<RuntimeFunction> function = read_python_function(memory, layout.objects, 0, 0);
   if (!function) {
     if (function.error().message().empty()) std::abort();
     return 0;

@@ -67,7 +67,7 @@ std::vector<ShownFrame> name(const linked_walk& walk, const LivePython& process,
     const std::uint64_t word = walk.frames[i].code;
     const std::uint64_t code = word >> FLAMED_INSTRUCTION_BITS << 3;
     const auto instruction = static_cast<std::int64_t>(word & FLAMED_MOST_INSTRUCTION) - 1;
-    const auto function = runtimes::read_python_function(memory, module.layout, module.base, code);
+    const auto function = runtimes::read_python_function(memory, module.layout.objects, module.base, code);
     if (!function) FAIL(function.error().message());
     stack.push_back({function->name, function->file, function->line_at(instruction)});
   }

@@ -39,7 +39,7 @@ TEST_CASE("the stack of a running Python is the one that it shows itself, with n
       std::vector<ShownFrame> read;
       const auto frames = walk_linked_frames(memory, module->layout.frames, module->base, process->thread());
       for (const PlainFrame& frame : frames) {
-        const auto function = read_python_function(memory, module->layout, module->base, frame.code);
+        const auto function = read_python_function(memory, module->layout.objects, module->base, frame.code);
         if (!function) {
           read.push_back({function.error().message(), "", 0});
           continue;
@@ -112,9 +112,9 @@ class ForgedMemory final : public RemoteMemory {
     std::memcpy(&bytes_.at(address - kCode + ((state & 0x40) != 0 ? 40 : 56)), text.data(), text.size());
   }
 
-  Result<PythonFunction> function() {
+  Result<RuntimeFunction> function() {
     reads_ = 0;
-    return read_python_function(*this, layout, kBase, kCode);
+    return read_python_function(*this, layout.objects, kBase, kCode);
   }
 
   PythonLayout layout;
@@ -154,12 +154,12 @@ TEST_CASE("a long text is cut at the end of a character") {
   memory.put_text(ForgedMemory::kName, "abc", 0x24);
   memory.put<std::uint64_t>(ForgedMemory::kName + 16, UINT64_MAX / 2);
   REQUIRE(memory.function());
-  CHECK(memory.function()->name.size() == kMostPythonTextBytes);
+  CHECK(memory.function()->name.size() == kMostTextBytes);
   std::string wide;
-  for (std::size_t i = 0; i < kMostPythonTextBytes; ++i) wide += std::string("\xfd\x51", 2);
+  for (std::size_t i = 0; i < kMostTextBytes; ++i) wide += std::string("\xfd\x51", 2);
   memory.put_text(ForgedMemory::kName, wide, 0x28);
   REQUIRE(memory.function());
-  CHECK(memory.function()->name.size() == kMostPythonTextBytes / 3 * 3);
+  CHECK(memory.function()->name.size() == kMostTextBytes / 3 * 3);
 }
 
 TEST_CASE("an endless line table is read to its bound") {

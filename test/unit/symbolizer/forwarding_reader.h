@@ -27,10 +27,10 @@ class ForwardingReader : public ModuleReader {
   Result<SymbolTable> read_jit_symbols(int fd, JitFormat format) override {
     return direct_.read_jit_symbols(fd, format);
   }
-  Result<std::optional<PythonModule>> find_python(int fd) override { return direct_.find_python(fd); }
-  Result<std::vector<PythonAnswer>> read_python_functions(int fd, const PythonProcess& process,
-                                                          std::span<const PythonCode> codes) override {
-    return direct_.read_python_functions(fd, process, codes);
+  Result<std::optional<RuntimeModule>> find_runtime(int fd) override { return direct_.find_runtime(fd); }
+  Result<std::vector<RuntimeAnswer>> read_runtime_functions(int fd, const RuntimeProcess& process,
+                                                            std::span<const RuntimeCode> codes) override {
+    return direct_.read_runtime_functions(fd, process, codes);
   }
   Result<std::vector<DemangledName>> demangle(std::span<const std::string> mangled) override {
     return direct_.demangle(mangled);

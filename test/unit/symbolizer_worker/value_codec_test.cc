@@ -6,6 +6,7 @@
 #include <functional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "base/handle.h"
@@ -336,43 +337,50 @@ TEST_CASE("demangled names arrive as they were sent") {
   check_every_cut(sent, sent.size());
 }
 
-std::optional<PythonModule> some_python() {
-  PythonModule module;
-  module.layout.version = {0x030d05f0, true};
-  module.layout.frames.thread_states = {{runtimes::ThreadStatePlace::Kind::kThreadLocal, -24, 0},
-                                        {runtimes::ThreadStatePlace::Kind::kThreadKey, 0, 0x254}};
-  module.layout.frames.innermost = {72, 8};
-  module.layout.frames.check_words = 4;
-  module.layout.objects.code_type = 0x9000;
-  module.layout.interpreter = 0x4000;
+std::optional<RuntimeModule> some_python() {
+  RuntimeModule module;
+  runtimes::PythonLayout layout;
+  layout.version = {0x030d05f0, true};
+  layout.frames.thread_states = {{runtimes::ThreadStatePlace::Kind::kThreadLocal, -24, 0},
+                                 {runtimes::ThreadStatePlace::Kind::kThreadKey, 0, 0x254}};
+  layout.frames.innermost = {72, 8};
+  layout.frames.check_words = 4;
+  layout.objects.code_type = 0x9000;
+  layout.interpreter = 0x4000;
+  module.layout = layout;
   module.code_bias = 0x400000;
   module.first_code = 0x401000;
   return module;
 }
 
+runtimes::PythonLayout& python_of(std::optional<RuntimeModule>& module) {
+  return std::get<runtimes::PythonLayout>(module->layout);
+}
+
 TEST_CASE("a Python arrives as it was sent, and a value that is of no known kind is damage") {
-  std::optional<PythonModule> arrived;
-  REQUIRE(decode(encoded(some_python()), arrived).empty());
+  std::optional<RuntimeModule> some = some_python();
+  std::optional<RuntimeModule> arrived;
+  REQUIRE(decode(encoded(some), arrived).empty());
   REQUIRE(arrived);
   CHECK(encoded(arrived) == encoded(some_python()));
-  CHECK(arrived->layout.frames.thread_states == some_python()->layout.frames.thread_states);
+  CHECK(python_of(arrived).frames.thread_states == python_of(some).frames.thread_states);
   check_every_cut(some_python());
-  REQUIRE(decode(encoded(std::optional<PythonModule>()), arrived).empty());
+  REQUIRE(decode(encoded(std::optional<RuntimeModule>()), arrived).empty());
   CHECK_FALSE(arrived);
 
-  std::optional<PythonModule> bad = some_python();
-  bad->layout.frames.thread_states[0].kind = static_cast<runtimes::ThreadStatePlace::Kind>(9);
+  std::optional<RuntimeModule> bad = some_python();
+  python_of(bad).frames.thread_states[0].kind = static_cast<runtimes::ThreadStatePlace::Kind>(9);
   CHECK(decode(encoded(bad), arrived) == "a thread state's place is of no known kind");
   bad = some_python();
-  bad->layout.frames.boundary_kind = static_cast<runtimes::LinkedFrames::Boundary>(9);
+  python_of(bad).frames.boundary_kind = static_cast<runtimes::LinkedFrames::Boundary>(9);
   CHECK(decode(encoded(bad), arrived) == "a value is of no known kind");
 }
 
 TEST_CASE("Python functions arrive as they were sent, and their lines are in order") {
-  std::vector<PythonAnswer> sent(2);
+  std::vector<RuntimeAnswer> sent(2);
   sent[0].function = {"Server.run", "/srv/app.py", 7, {{0, 7}, {4, 9}}};
   sent[1].why_not = "it changed";
-  std::vector<PythonAnswer> arrived;
+  std::vector<RuntimeAnswer> arrived;
   REQUIRE(decode(encoded(sent), arrived, 2).empty());
   CHECK(arrived[0].function.name == "Server.run");
   CHECK(arrived[0].function.lines == sent[0].function.lines);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "symbolizer/reader/python_reader.h"
+#include "symbolizer/reader/runtime_reader.h"
 
 #include <unistd.h>
 
@@ -13,6 +13,7 @@
 
 #include "runtimes/linked_frames.h"
 #include "runtimes/python/detect.h"
+#include "runtimes/python/names.h"
 #include "runtimes/remote_memory.h"
 #include "symbolizer/elf/elf_program_image.h"
 #include "symbolizer/elf/elf_sections.h"
@@ -40,44 +41,59 @@ class OpenMemory final : public runtimes::RemoteMemory {
   const int fd_;
 };
 
-/// Is it still the code object that the sample met?
-bool is_unchanged(OpenMemory& memory, const PythonProcess& process, const PythonCode& code) {
+/// Is it still the code that the sample met?
+bool is_unchanged(OpenMemory& memory, const RuntimeProcess& process, const RuntimeCode& code) {
   std::array<std::uint64_t, 4> words{};
   const auto used = std::span(words).first(std::min<std::size_t>(process.check_words, words.size()));
   return memory.read(code.address + process.check, std::as_writable_bytes(used)) &&
          runtimes::check_word(used) == code.check;
 }
 
-}  // namespace
-
-Result<std::optional<PythonModule>> find_python(int fd) {
-  Result<ElfSections> sections = ElfSections::open(fd);
-  if (!sections) return std::move(sections).error();
-  if (const Status loadable = sections->check_loadable(); !loadable) return std::optional<PythonModule>();
-  ElfProgramImage image(*sections);
-  Result<std::optional<runtimes::PythonLayout>> layout = runtimes::detect_python(image);
-  if (!layout) return std::move(layout).error();
-  if (!*layout) return std::optional<PythonModule>();
-  for (const GElf_Phdr& segment : sections->segments()) {
-    if (segment.p_type != PT_LOAD || (segment.p_flags & PF_X) == 0) continue;
-    return std::optional(PythonModule{**std::move(layout), segment.p_vaddr - segment.p_offset, segment.p_vaddr});
-  }
-  return Error("Python: the file has no code");
+/// Empty: the file is none.
+using Layout = decltype(RuntimeModule::layout);
+Result<std::optional<Layout>> find_layout(ElfProgramImage& image) {
+  Result<std::optional<runtimes::PythonLayout>> python = runtimes::detect_python(image);
+  if (!python) return std::move(python).error();
+  if (*python) return std::optional<Layout>(**std::move(python));
+  return std::optional<Layout>();
 }
 
-std::vector<PythonAnswer> read_python_functions(int fd, const PythonProcess& process,
-                                                std::span<const PythonCode> codes) {
+Result<runtimes::RuntimeFunction> read_function(OpenMemory& memory, const RuntimeProcess& process,
+                                                const RuntimeCode& code) {
+  switch (process.kind) {
+    case runtimes::RuntimeKind::kPython:
+      return runtimes::read_python_function(memory, process.python, process.base, code.address);
+  }
+  return Error("an unknown runtime");
+}
+
+}  // namespace
+
+Result<std::optional<RuntimeModule>> find_runtime(int fd) {
+  Result<ElfSections> sections = ElfSections::open(fd);
+  if (!sections) return std::move(sections).error();
+  if (const Status loadable = sections->check_loadable(); !loadable) return std::optional<RuntimeModule>();
+  ElfProgramImage image(*sections);
+  Result<std::optional<Layout>> layout = find_layout(image);
+  if (!layout) return std::move(layout).error();
+  if (!*layout) return std::optional<RuntimeModule>();
+  for (const GElf_Phdr& segment : sections->segments()) {
+    if (segment.p_type != PT_LOAD || (segment.p_flags & PF_X) == 0) continue;
+    return std::optional(RuntimeModule{**std::move(layout), segment.p_vaddr - segment.p_offset, segment.p_vaddr});
+  }
+  return Error("a runtime without code in its file");
+}
+
+std::vector<RuntimeAnswer> read_runtime_functions(int fd, const RuntimeProcess& process,
+                                                  std::span<const RuntimeCode> codes) {
   OpenMemory memory(fd);
-  runtimes::PythonLayout layout;
-  layout.objects = process.objects;
-  std::vector<PythonAnswer> answers(codes.size());
+  std::vector<RuntimeAnswer> answers(codes.size());
   for (std::size_t i = 0; i < codes.size(); ++i) {
-    Result<runtimes::PythonFunction> function =
-        runtimes::read_python_function(memory, layout, process.base, codes[i].address);
+    Result<runtimes::RuntimeFunction> function = read_function(memory, process, codes[i]);
     if (!function)
       answers[i].why_not = function.error().message();
     else if (!is_unchanged(memory, process, codes[i]))
-      answers[i].why_not = "another code object is at its address by now";
+      answers[i].why_not = "another one is at its address by now";
     else
       answers[i].function = std::move(function).value();
   }

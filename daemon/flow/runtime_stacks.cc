@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/flow/python_stacks.h"
+#include "daemon/flow/runtime_stacks.h"
 
 #include <algorithm>
 #include <array>
@@ -7,6 +7,7 @@
 #include <limits>
 #include <optional>
 #include <utility>
+#include <variant>
 
 #include "store/query/query.h"
 
@@ -14,7 +15,8 @@ namespace flamed::daemon {
 namespace {
 
 using runtimes::LinkedFrames;
-using symbolizer::PythonCode;
+using runtimes::RuntimeKind;
+using symbolizer::RuntimeCode;
 using symbolizer::RuntimeFunctions;
 
 /// Of all processes; then all are read again.
@@ -29,23 +31,48 @@ constexpr std::uint64_t kCheckMask = (std::uint64_t{1} << FLAMED_CHECK_BITS) - 1
 constexpr const char* kNotReadInTime = "its name was not read in time: the program had ended, or there was no CPU time";
 constexpr const char* kUnreadable = "its code object could not be read";
 
+symbolizer::SymbolKind frame_kind_of(RuntimeKind kind) {
+  switch (kind) {
+    case RuntimeKind::kPython:
+      break;
+  }
+  return symbolizer::SymbolKind::kPython;
+}
+
+/// What the worker has to know of the process.
+symbolizer::RuntimeProcess process_of(const RuntimeModules::Loaded& loaded) {
+  symbolizer::RuntimeProcess process;
+  process.kind = loaded.runtime->kind();
+  process.base = loaded.base;
+  switch (process.kind) {
+    case RuntimeKind::kPython: {
+      const auto& layout = std::get<runtimes::PythonLayout>(loaded.runtime->layout);
+      process.check = layout.frames.check;
+      process.check_words = layout.frames.check_words;
+      process.python = layout.objects;
+      break;
+    }
+  }
+  return process;
+}
+
 }  // namespace
 
-RuntimePlace PythonStacks::place_of(const symbolizer::Process& process) const {
+RuntimePlace RuntimeStacks::place_of(const symbolizer::Process& process) const {
   if (process.maps == nullptr) return {};
-  const std::optional<PythonModules::Loaded> loaded = parts_.modules.find(*process.maps);
+  const std::optional<RuntimeModules::Loaded> loaded = parts_.modules.find(*process.maps);
   return loaded ? RuntimePlace{loaded->layout, loaded->base} : RuntimePlace{};
 }
 
-PythonCode PythonStacks::code_of(const flamed_linked_frame& frame) {
+RuntimeCode RuntimeStacks::code_of(const flamed_linked_frame& frame) {
   return {frame.code >> FLAMED_INSTRUCTION_BITS << 3, frame.check & kCheckMask};
 }
 
-PythonStacks::Known* PythonStacks::known_of(symbolizer::Process& process, MonotonicTime time) {
+RuntimeStacks::Known* RuntimeStacks::known_of(symbolizer::Process& process, MonotonicTime time) {
   auto found = known_.find(process.id);
   if (found == known_.end() || found->second.exec_id != process.exec_id) {
     if (process.maps == nullptr) return nullptr;
-    std::optional<PythonModules::Loaded> loaded = parts_.modules.find(*process.maps);
+    std::optional<RuntimeModules::Loaded> loaded = parts_.modules.find(*process.maps);
     if (!loaded) return nullptr;
     found = known_.insert_or_assign(process.id, Known{process.exec_id, *std::move(loaded), {}, 0, 0, time}).first;
   }
@@ -53,8 +80,8 @@ PythonStacks::Known* PythonStacks::known_of(symbolizer::Process& process, Monoto
   return &found->second;
 }
 
-bool PythonStacks::take(symbolizer::Process& process, const store::StackSample& sample, std::size_t native,
-                        const LinkedStack& linked) {
+bool RuntimeStacks::take(symbolizer::Process& process, const store::StackSample& sample, std::size_t native,
+                         const LinkedStack& linked) {
   if (linked.frames.empty()) return false;
   Known* const known = known_of(process, sample.time);
   if (known == nullptr || known->loaded.layout != linked.layout) return false;
@@ -77,72 +104,68 @@ bool PythonStacks::take(symbolizer::Process& process, const store::StackSample& 
   return true;
 }
 
-bool PythonStacks::are_known(const Known& known, const LinkedStack& linked) const {
+bool RuntimeStacks::are_known(const Known& known, const LinkedStack& linked) const {
   return std::all_of(linked.frames.begin(), linked.frames.end(), [&](const flamed_linked_frame& frame) {
     const auto code = known.codes.find(code_of(frame));
     return code != known.codes.end() && code->second.state != Code::State::kAsked;
   });
 }
 
-void PythonStacks::ask(Known& known, const symbolizer::Process& process, const LinkedStack& linked) {
-  const runtimes::PythonLayout& layout = known.loaded.python->layout;
-  PythonNamer::Request request{process.id,
-                               known.exec_id,
-                               process.user,
-                               {layout.objects, known.loaded.base, layout.frames.check, layout.frames.check_words},
-                               {}};
+void RuntimeStacks::ask(Known& known, const symbolizer::Process& process, const LinkedStack& linked) {
+  RuntimeNamer::Request request{process.id, known.exec_id, process.user, process_of(known.loaded), {}};
   for (const flamed_linked_frame& frame : linked.frames) {
-    const PythonCode code = code_of(frame);
-    if (request.codes.size() >= symbolizer::kMostPythonCodes) break;
+    const RuntimeCode code = code_of(frame);
+    if (request.codes.size() >= symbolizer::kMostRuntimeCodes) break;
     if (known.codes.try_emplace(code).second) request.codes.push_back(code);
   }
-  code_objects_ += request.codes.size();
+  codes_ += request.codes.size();
   if (request.codes.empty()) return;
-  const std::vector<PythonCode> codes = request.codes;
+  const std::vector<RuntimeCode> codes = request.codes;
   if (parts_.namer.ask(std::move(request))) return;
-  for (const PythonCode& code : codes) known.codes.erase(code);
-  code_objects_ -= codes.size();
+  for (const RuntimeCode& code : codes) known.codes.erase(code);
+  codes_ -= codes.size();
 }
 
-std::uint32_t PythonStacks::unnamed(const char* reason, std::uint32_t user) {
-  return parts_.functions.enter_unnamed_python(reason, user).value_or(RuntimeFunctions::kNoRoom);
+std::uint32_t RuntimeStacks::unnamed(RuntimeKind kind, const std::string& reason, std::uint32_t user) {
+  return parts_.functions.enter_unnamed(frame_kind_of(kind), reason, user).value_or(RuntimeFunctions::kNoRoom);
 }
 
-void PythonStacks::learn(PythonNamer::Answer& answer) {
+void RuntimeStacks::learn(RuntimeNamer::Answer& answer) {
   const auto found = known_.find(answer.request.process);
   if (found == known_.end()) return;
   Known& known = found->second;
   const std::uint32_t user = answer.request.user;
+  const RuntimeKind kind = known.loaded.runtime->kind();
   for (std::size_t i = 0; i < answer.request.codes.size(); ++i) {
     const auto code = known.codes.find(answer.request.codes[i]);
     if (code == known.codes.end()) continue;
     const bool is_named = answer.names && !(*answer.names)[i].function.name.empty();
     Code& to = code->second;
     if (is_named) {
-      runtimes::PythonFunction& function = (*answer.names)[i].function;
+      runtimes::RuntimeFunction& function = (*answer.names)[i].function;
       to.state = Code::State::kNamed;
-      to.function =
-          parts_.functions.enter_python(function.name, function.file, user).value_or(RuntimeFunctions::kNoRoom);
+      to.function = parts_.functions.enter(frame_kind_of(kind), function.name, function.file, user)
+                        .value_or(RuntimeFunctions::kNoRoom);
       to.lines = std::move(function.lines);
       ++known.named;
       continue;
     }
     const std::string why = answer.names ? (*answer.names)[i].why_not : answer.names.error().message();
     to.state = Code::State::kUnnamed;
-    to.function = unnamed((std::string(kUnreadable) + ": " + why).c_str(), user);
+    to.function = unnamed(kind, std::string(kUnreadable) + ": " + why, user);
     ++known.unnamed;
     if (known.named == 0 && known.unnamed == kHopeless) {
-      parts_.modules.note_failure(
-          known.loaded.module,
-          "Python functions of process " + std::to_string(answer.request.process.pid) + " can't be read: " + why);
+      parts_.modules.note_failure(known.loaded.module, std::string(runtimes::name_of(kind)) + " functions of process " +
+                                                           std::to_string(answer.request.process.pid) +
+                                                           " can't be read: " + why);
     }
   }
   if (known.named != 0) parts_.modules.note_success(known.loaded.module);
 }
 
-void PythonStacks::look_again(MonotonicTime now) {
-  std::vector<PythonNamer::Answer> answers = parts_.namer.take_answers();
-  for (PythonNamer::Answer& answer : answers) learn(answer);
+void RuntimeStacks::look_again(MonotonicTime now) {
+  std::vector<RuntimeNamer::Answer> answers = parts_.namer.take_answers();
+  for (RuntimeNamer::Answer& answer : answers) learn(answer);
   const auto is_done = [&](const Waiting& waiting) {
     const auto found = known_.find(waiting.value.process);
     const bool is_over = now.ns - waiting.value.time.ns >= kLongestWaitNs;
@@ -161,22 +184,22 @@ void PythonStacks::look_again(MonotonicTime now) {
   if (std::erase_if(waiting_, is_done) != 0) has_changed_ = true;
 }
 
-void PythonStacks::finish() { look_again({std::numeric_limits<std::int64_t>::max()}); }
+void RuntimeStacks::finish() { look_again({std::numeric_limits<std::int64_t>::max()}); }
 
-void PythonStacks::append_pending(std::vector<store::PendingSample>& pending) const {
+void RuntimeStacks::append_pending(std::vector<store::PendingSample>& pending) const {
   for (const Waiting& waiting : waiting_) {
     pending.push_back({waiting.value.time, waiting.value.process, waiting.value.tid});
   }
 }
 
-Frame PythonStacks::frame_of(const Known& known, const flamed_linked_frame& frame) {
+Frame RuntimeStacks::frame_of(const Known& known, const flamed_linked_frame& frame) {
   const auto code = known.codes.find(code_of(frame));
   if (code == known.codes.end() || code->second.state == Code::State::kAsked) {
-    ++unnamed_frames_;
-    return RuntimeFunctions::frame_of(unnamed(kNotReadInTime, 0), 0);
+    ++counts_of(known).unnamed_frames;
+    return RuntimeFunctions::frame_of(unnamed(known.loaded.runtime->kind(), kNotReadInTime, 0), 0);
   }
   const bool is_named = code->second.state == Code::State::kNamed;
-  ++(is_named ? named_frames_ : unnamed_frames_);
+  ++(is_named ? counts_of(known).named_frames : counts_of(known).unnamed_frames);
   const std::uint64_t after = frame.code & FLAMED_MOST_INSTRUCTION;
   const std::uint32_t line = after == FLAMED_MOST_INSTRUCTION
                                  ? 0
@@ -184,27 +207,33 @@ Frame PythonStacks::frame_of(const Known& known, const flamed_linked_frame& fram
   return RuntimeFunctions::frame_of(code->second.function, line);
 }
 
-void PythonStacks::store_joined(const Known& known, const store::StackSample& sample, std::size_t native,
-                                const LinkedStack& linked) {
-  const PythonModules::Loaded& loaded = known.loaded;
-  const runtimes::PythonLayout& layout = loaded.python->layout;
+/// Appends the user stack to frames_.
+void RuntimeStacks::join(const Known& known, const store::StackSample& sample, std::size_t native,
+                         const LinkedStack& linked) {
+  const RuntimeModules::Loaded& loaded = known.loaded;
+  const auto& layout = std::get<runtimes::PythonLayout>(loaded.runtime->layout);
   PythonRunner runner{loaded.module};
   if (layout.frames.boundary_kind == LinkedFrames::Boundary::kEachFrame) {
-    runner.function = layout.interpreter - loaded.python->code_bias;
+    runner.function = layout.interpreter - loaded.runtime->code_bias;
     runner.function_bytes = layout.interpreter_bytes;
   }
-  python_.clear();
-  for (const flamed_linked_frame& frame : linked.frames) python_.push_back(frame_of(known, frame));
+  join_python(runner, sample.frames.first(native), !sample.truncation, linked, runtime_frames_, frames_);
+}
+
+void RuntimeStacks::store_joined(const Known& known, const store::StackSample& sample, std::size_t native,
+                                 const LinkedStack& linked) {
+  runtime_frames_.clear();
+  for (const flamed_linked_frame& frame : linked.frames) runtime_frames_.push_back(frame_of(known, frame));
   frames_.clear();
-  join_python(runner, sample.frames.first(native), !sample.truncation, linked, python_, frames_);
+  join(known, sample, native, linked);
   const std::span<const Frame> kernel = sample.frames.subspan(native);
   frames_.insert(frames_.end(), kernel.begin(), kernel.end());
-  ++samples_;
+  ++counts_of(known).samples;
 
   store::StackSample joined = sample;
   joined.frames = frames_;
   if (linked.is_cut) {
-    ++cut_;
+    ++counts_of(known).cut;
     const bool is_deep = linked.frames.size() >= FLAMED_MAX_LINKED_FRAMES;
     if (!joined.truncation) {
       joined.truncation = is_deep ? store::Truncation::kDepthLimit : store::Truncation::kUnreadableStack;
@@ -213,7 +242,7 @@ void PythonStacks::store_joined(const Known& known, const store::StackSample& sa
   parts_.store.add(joined);
 }
 
-void PythonStacks::tidy(MonotonicTime now) {
+void RuntimeStacks::tidy(MonotonicTime now) {
   if (now.ns - tidied_at_.ns < kTidyNs) return;
   tidied_at_ = now;
   const auto is_gone = [&](const auto& each) {
@@ -227,7 +256,7 @@ void PythonStacks::tidy(MonotonicTime now) {
     known_.clear();
     codes = 0;
   }
-  code_objects_ = codes;
+  codes_ = codes;
   if (!parts_.functions.is_crowded()) return;
   const std::array<ModuleId, 1> module{kRuntimeModule};
   std::vector<Frame> used = store::frames_of(parts_.store.snapshot(), module);

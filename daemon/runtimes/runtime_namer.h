@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PythonNamer: reads what code objects are called while their process runs. Ingest asks. A thread of its own opens
-// the process's memory, and the ELF worker reads the names from that descriptor.
+// RuntimeNamer: reads what functions of managed runtimes are called while their process runs. Ingest asks. A thread of
+// its own opens the process's memory, and the ELF worker reads the names from that descriptor.
 #pragma once
 
 #include <atomic>
@@ -19,26 +19,27 @@
 #include "base/identity.h"
 #include "base/result.h"
 #include "symbolizer/model/module_reader.h"
-#include "symbolizer/model/python_module.h"
+#include "symbolizer/model/runtime_module.h"
 #include "symbolizer/opener/guarded_opener.h"
 
 namespace flamed::daemon {
 
-class PythonNamer {
+class RuntimeNamer {
  public:
   /// Both must outlive it.
-  PythonNamer(symbolizer::GuardedOpener& opener, symbolizer::ModuleReader& reader) : opener_(opener), reader_(reader) {}
+  RuntimeNamer(symbolizer::GuardedOpener& opener, symbolizer::ModuleReader& reader)
+      : opener_(opener), reader_(reader) {}
 
   struct Request {
     ProcessId process;
     std::uint64_t exec_id = 0;  ///< of its program: another one has other memory
     std::uint32_t user = 0;
-    symbolizer::PythonProcess where;
-    std::vector<symbolizer::PythonCode> codes;  ///< at most symbolizer::kMostPythonCodes
+    symbolizer::RuntimeProcess where;
+    std::vector<symbolizer::RuntimeCode> codes;  ///< at most symbolizer::kMostRuntimeCodes
   };
   struct Answer {
     Request request;
-    Result<std::vector<symbolizer::PythonAnswer>> names;
+    Result<std::vector<symbolizer::RuntimeAnswer>> names;
   };
 
   // -- Ingest --------------------------------------------------------------------------------------------------------
@@ -68,7 +69,7 @@ class PythonNamer {
   /// answer.
   static constexpr unsigned kMostStuck = 3;
 
-  Result<std::vector<symbolizer::PythonAnswer>> read(const Request& request);
+  Result<std::vector<symbolizer::RuntimeAnswer>> read(const Request& request);
   Result<int> memory_of(const Request& request);
 
   symbolizer::GuardedOpener& opener_;

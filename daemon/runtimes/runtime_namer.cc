@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/runtimes/python_namer.h"
+#include "daemon/runtimes/runtime_namer.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -15,17 +15,17 @@ constexpr std::int64_t kStuckNs = kNsPerSecond;
 
 }  // namespace
 
-std::vector<PythonNamer::Answer> PythonNamer::take_answers() {
+std::vector<RuntimeNamer::Answer> RuntimeNamer::take_answers() {
   const std::lock_guard lock(mutex_);
   return std::exchange(answers_, {});
 }
 
-void PythonNamer::run(const std::stop_token& stop) {
+void RuntimeNamer::run(const std::stop_token& stop) {
   const symbolizer::BackgroundReading in_background;
   while (!stop.stop_requested()) {
     std::optional<Request> request = requests_.pop(stop);
     if (!request) return;
-    Result<std::vector<symbolizer::PythonAnswer>> names = read(*request);
+    Result<std::vector<symbolizer::RuntimeAnswer>> names = read(*request);
     std::size_t named = 0;
     if (names) {
       named = static_cast<std::size_t>(std::count_if(names->begin(), names->end(),
@@ -38,7 +38,7 @@ void PythonNamer::run(const std::stop_token& stop) {
   }
 }
 
-Result<std::vector<symbolizer::PythonAnswer>> PythonNamer::read(const Request& request) {
+Result<std::vector<symbolizer::RuntimeAnswer>> RuntimeNamer::read(const Request& request) {
   const auto stuck = stuck_.find(request.user);
   if (stuck != stuck_.end() && stuck->second >= kMostStuck) {
     return Error("memory of processes of its user does not answer", ETIMEDOUT);
@@ -47,14 +47,14 @@ Result<std::vector<symbolizer::PythonAnswer>> PythonNamer::read(const Request& r
   if (!memory) return memory.error();
   const SystemClock clock;
   const MonotonicTime began = clock.monotonic();
-  Result<std::vector<symbolizer::PythonAnswer>> names =
-      reader_.read_python_functions(*memory, request.where, request.codes);
+  Result<std::vector<symbolizer::RuntimeAnswer>> names =
+      reader_.read_runtime_functions(*memory, request.where, request.codes);
   const bool is_slow = clock.monotonic().ns - began.ns >= kStuckNs;
   if (!names && names.error().code() != EAGAIN && is_slow) ++stuck_[request.user];
   return names;
 }
 
-Result<int> PythonNamer::memory_of(const Request& request) {
+Result<int> RuntimeNamer::memory_of(const Request& request) {
   const auto found = open_.find(request.process);
   if (found != open_.end() && found->second.exec_id == request.exec_id) return found->second.file.get();
   Result<Fd> memory = opener_.open_memory(request.process);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PythonModules: the mapped files that are a Python, and their numbers in the kernel program. Any thread.
+// RuntimeModules: the mapped files that are managed runtimes, and their numbers in the kernel program. Any thread.
 #pragma once
 
 #include <atomic>
@@ -16,15 +16,16 @@
 #include "base/identity.h"
 #include "base/result.h"
 #include "bpf/linked_layout.h"
+#include "runtimes/runtime_kind.h"
 #include "symbolizer/model/file_key.h"
-#include "symbolizer/model/python_module.h"
+#include "symbolizer/model/runtime_module.h"
 #include "symbolizer/process/mapping_set.h"
 
 namespace flamed::daemon {
 
-using PythonModulePtr = std::shared_ptr<const symbolizer::PythonModule>;
+using RuntimeModulePtr = std::shared_ptr<const symbolizer::RuntimeModule>;
 
-class PythonModules {
+class RuntimeModules {
  public:
   /// What the kernel program has to know.
   class Program {
@@ -33,22 +34,22 @@ class PythonModules {
     virtual Status put_layout(std::uint32_t number, const flamed_linked_layout& layout) = 0;
     virtual Status put_program(const flamed_program_file& file, const flamed_program_runtime& runtime) = 0;
   };
-  /// `program` must outlive it.
-  explicit PythonModules(Program& program) : program_(program) {}
+  /// `program` must outlive it. Runtimes of other `kinds` are left alone.
+  RuntimeModules(Program& program, runtimes::RuntimeKinds kinds) : program_(program), kinds_(kinds) {}
 
-  /// May the file be a Python, by its name?
-  static bool may_be_python(std::string_view path);
+  /// May the file be such a runtime, by its name?
+  [[nodiscard]] bool may_have_runtime(std::string_view path) const;
 
   /// Has the file been looked at? Files that are none are forgotten as soon as there are many.
   [[nodiscard]] bool is_known(ModuleId module) const;
   /// What was found in the file.
   void add(ModuleId module, std::string path, const symbolizer::FileKey& file,
-           const Result<std::optional<symbolizer::PythonModule>>& found);
+           const Result<std::optional<symbolizer::RuntimeModule>>& found);
 
-  /// A Python in a process.
+  /// A runtime in a process.
   struct Loaded {
     ModuleId module;
-    PythonModulePtr python;
+    RuntimeModulePtr runtime;
     std::uint32_t layout = 0;  ///< its number in the kernel program
     std::uint64_t base = 0;    ///< what was added to the module's addresses
   };
@@ -64,7 +65,7 @@ class PythonModules {
 
   struct Fact {
     std::string path;
-    std::string version;  ///< empty: not known
+    std::string version;  ///< "Python 3.13.5"; empty: not known
     std::string how;      ///< how its frames are found; empty: they are not
     std::string missing;  ///< what can't be read, and why; empty: nothing
   };
@@ -73,12 +74,13 @@ class PythonModules {
  private:
   struct Known {
     std::string path;
-    PythonModulePtr python;  ///< null: none, or none that can be read
+    RuntimeModulePtr runtime;  ///< null: none, or none that can be read
     std::uint32_t layout = 0;
     std::string problem;
   };
 
   Program& program_;
+  const runtimes::RuntimeKinds kinds_;
   std::atomic<std::uint64_t> edition_ = 0;
   mutable std::mutex mutex_;  ///< guards the members below
   std::unordered_map<ModuleId, Known> known_;

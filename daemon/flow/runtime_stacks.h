@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PythonStacks: joins the Python frames that samples bring with their native frames. A sample with code objects whose
-// names are not known waits for them, at most kLongestWaitNs, and is then stored with unnamed frames in their place.
+// RuntimeStacks: joins the frames of managed runtimes that samples bring with their native frames. A sample with code
+// whose names are not known waits for them, at most kLongestWaitNs, and is then stored with unnamed frames in their
+// place.
 //
 // Belongs to the ingest thread, except stats().
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -20,10 +22,11 @@
 #include "base/identity.h"
 #include "bpf/linked_layout.h"
 #include "daemon/flow/python_join.h"
-#include "daemon/runtimes/python_modules.h"
-#include "daemon/runtimes/python_namer.h"
+#include "daemon/runtimes/runtime_modules.h"
+#include "daemon/runtimes/runtime_namer.h"
 #include "daemon/unwind/unwind_publisher.h"
-#include "runtimes/python/line_table.h"
+#include "runtimes/runtime_function.h"
+#include "runtimes/runtime_kind.h"
 #include "store/ring/store.h"
 #include "symbolizer/names/runtime_functions.h"
 #include "symbolizer/process/process_tracker.h"
@@ -45,27 +48,27 @@ struct KeptLinkedStack {
   bool is_cut;
 };
 
-class PythonStacks {
+class RuntimeStacks {
  public:
   static constexpr std::int64_t kLongestWaitNs = 2 * kNsPerSecond;
 
   /// All of them must outlive it.
   struct Parts {
-    PythonModules& modules;
-    PythonNamer& namer;
+    RuntimeModules& modules;
+    RuntimeNamer& namer;
     symbolizer::RuntimeFunctions& functions;
     symbolizer::ProcessTracker& processes;
     store::Store& store;
   };
-  explicit PythonStacks(const Parts& parts) : parts_(parts) {}
+  explicit RuntimeStacks(const Parts& parts) : parts_(parts) {}
 
-  /// Changes when more files are known to be a Python.
+  /// Changes when more files are known to be runtimes.
   [[nodiscard]] std::uint64_t edition() const { return parts_.modules.edition(); }
   /// What the kernel program has to know of the process.
   [[nodiscard]] RuntimePlace place_of(const symbolizer::Process& process) const;
 
   /// `sample` is what was made of the native stack, `native` of its frames are user space's. Stores the sample, now or
-  /// later. False: the process has no Python that is known, so the caller stores it.
+  /// later. False: the process has no runtime that is known, so the caller stores it.
   bool take(symbolizer::Process& process, const store::StackSample& sample, std::size_t native,
             const LinkedStack& linked);
 
@@ -82,16 +85,18 @@ class PythonStacks {
   void tidy(MonotonicTime now);
 
   struct Stats {
-    std::uint64_t samples = 0;         ///< with Python frames
+    std::uint64_t samples = 0;         ///< with frames of the runtime
     std::uint64_t named_frames = 0;    ///< of these samples
     std::uint64_t unnamed_frames = 0;  ///< likewise
-    std::uint64_t cut = 0;             ///< samples without their outer Python frames
-    std::size_t code_objects = 0;      ///< known now, of all processes
+    std::uint64_t cut = 0;             ///< samples without their outer frames of the runtime
   };
   /// Any thread.
-  [[nodiscard]] Stats stats() const {
-    return {samples_.load(), named_frames_.load(), unnamed_frames_.load(), cut_.load(), code_objects_.load()};
+  [[nodiscard]] Stats stats(runtimes::RuntimeKind kind) const {
+    const Counts& counts = counts_[static_cast<std::size_t>(kind)];
+    return {counts.samples.load(), counts.named_frames.load(), counts.unnamed_frames.load(), counts.cut.load()};
   }
+  /// Of code that is known now, of all processes. Any thread.
+  [[nodiscard]] std::size_t codes() const { return codes_; }
 
  private:
   struct Code {
@@ -101,15 +106,15 @@ class PythonStacks {
     std::vector<runtimes::LineRun> lines{};
   };
   struct CodeHash {
-    std::size_t operator()(const symbolizer::PythonCode& code) const noexcept {
+    std::size_t operator()(const symbolizer::RuntimeCode& code) const noexcept {
       return static_cast<std::size_t>((code.address ^ code.check << 17) * 0x9e3779b97f4a7c15ULL);
     }
   };
   /// What is known of a process, as long as it runs the same program.
   struct Known {
     std::uint64_t exec_id = 0;
-    PythonModules::Loaded loaded;
-    std::unordered_map<symbolizer::PythonCode, Code, CodeHash> codes;
+    RuntimeModules::Loaded loaded;
+    std::unordered_map<symbolizer::RuntimeCode, Code, CodeHash> codes;
     std::size_t named = 0;
     std::size_t unnamed = 0;
     MonotonicTime used_at;
@@ -123,24 +128,29 @@ class PythonStacks {
   };
 
   Known* known_of(symbolizer::Process& process, MonotonicTime time);
-  static symbolizer::PythonCode code_of(const flamed_linked_frame& frame);
+  static symbolizer::RuntimeCode code_of(const flamed_linked_frame& frame);
   bool are_known(const Known& known, const LinkedStack& linked) const;
   void ask(Known& known, const symbolizer::Process& process, const LinkedStack& linked);
-  void learn(PythonNamer::Answer& answer);
+  void learn(RuntimeNamer::Answer& answer);
   [[nodiscard]] Frame frame_of(const Known& known, const flamed_linked_frame& frame);
   void store_joined(const Known& known, const store::StackSample& sample, std::size_t native,
                     const LinkedStack& linked);
-  std::uint32_t unnamed(const char* reason, std::uint32_t user);
+  void join(const Known& known, const store::StackSample& sample, std::size_t native, const LinkedStack& linked);
+  std::uint32_t unnamed(runtimes::RuntimeKind kind, const std::string& reason, std::uint32_t user);
 
   const Parts parts_;
   std::unordered_map<ProcessId, Known> known_;
   std::vector<Waiting> waiting_;
   bool has_changed_ = false;
   MonotonicTime tidied_at_{};
-  std::vector<Frame> python_;  ///< scratch of store_joined()
-  std::vector<Frame> frames_;  ///< likewise
-  std::atomic<std::uint64_t> samples_ = 0, named_frames_ = 0, unnamed_frames_ = 0, cut_ = 0;
-  std::atomic<std::size_t> code_objects_ = 0;
+  std::vector<Frame> runtime_frames_;  ///< scratch of store_joined()
+  std::vector<Frame> frames_;          ///< likewise
+  struct Counts {
+    std::atomic<std::uint64_t> samples = 0, named_frames = 0, unnamed_frames = 0, cut = 0;
+  };
+  Counts& counts_of(const Known& known) { return counts_[static_cast<std::size_t>(known.loaded.runtime->kind())]; }
+  std::array<Counts, runtimes::kRuntimeKinds.size()> counts_;
+  std::atomic<std::size_t> codes_ = 0;
 };
 
 }  // namespace flamed::daemon

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RuntimeModule: a program or library that is a managed runtime, and how functions in its processes are asked for.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "runtimes/python/layout.h"
+#include "runtimes/runtime_function.h"
+#include "runtimes/runtime_kind.h"
+
+namespace flamed::symbolizer {
+
+struct RuntimeModule {
+  /// In the order of runtimes::RuntimeKind.
+  std::variant<runtimes::PythonLayout> layout;
+  /// Of its code: the address in the file minus the file offset.
+  std::uint64_t code_bias = 0;
+  /// The smallest address of code, as it is in the file.
+  std::uint64_t first_code = 0;
+
+  [[nodiscard]] runtimes::RuntimeKind kind() const { return static_cast<runtimes::RuntimeKind>(layout.index()); }
+};
+
+/// Code as a sample met it: the address of the object that stands for it.
+struct RuntimeCode {
+  std::uint64_t address = 0;
+  std::uint64_t check = 0;  ///< see runtimes::check_word()
+
+  friend bool operator==(const RuntimeCode&, const RuntimeCode&) = default;
+};
+
+/// Where a process has what tells of its code. Passed on as it is in memory.
+struct RuntimeProcess {
+  runtimes::RuntimeKind kind = runtimes::RuntimeKind::kPython;
+  std::uint8_t check_words = 0;
+  std::uint16_t check = 0;
+  std::uint32_t padding = 0;
+  std::uint64_t base = 0;  ///< what was added to the module's addresses
+  runtimes::PythonObjects python{};
+};
+
+struct RuntimeAnswer {
+  runtimes::RuntimeFunction function;  ///< without a name: it could not be read
+  std::string why_not;
+};
+
+/// In one request.
+inline constexpr std::size_t kMostRuntimeCodes = 1024;
+
+}  // namespace flamed::symbolizer
