@@ -81,7 +81,7 @@ struct flamed_sample {
   /* Frames of a runtime and its calls from native code, see linked_layout.h. */
   __u16 linked_frames;
   __u16 linked_calls;
-  __u16 linked_layout;          /* by which they were found; 0: the process has no runtime */
+  __u16 linked_layout;          /* by which they were found: flamed_process.runtime; 0: the process has no runtime */
   __u16 linked_cut;             /* 1: frames outside of the last one are missing */
   char comm[FLAMED_COMM_BYTES]; /* of the thread, NUL-terminated */
   /* __u64 addresses[user_count + kernel_count], struct flamed_linked_frame[linked_frames], __u64[linked_calls] follow

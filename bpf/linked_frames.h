@@ -133,10 +133,10 @@ static __always_inline __u64 linked_instruction(const struct linked_walk* walk,
 }
 
 /* Never 0, unless it can't be read. */
-static __always_inline __u64 linked_check(const struct flamed_linked_layout* layout, __u64 code) {
+static __always_inline __u64 linked_check(__u32 offset, __u32 check_words, __u64 code) {
   __u64 words[4] = {0, 0, 0, 0};
-  const __u32 bytes = 8U * layout->check_words & 63U;
-  if (bytes > sizeof(words) || bpf_probe_read_user(words, bytes, (void*)(code + layout->check))) return 0;
+  const __u32 bytes = 8U * check_words & 63U;
+  if (bytes > sizeof(words) || bpf_probe_read_user(words, bytes, (void*)(code + offset))) return 0;
   __u64 check = words[0] * 0x9e3779b97f4a7c15ULL ^ words[1] * 0xff51afd7ed558ccdULL;
   check ^= words[2] * 0xc4ceb9fe1a85ec53ULL ^ words[3] * 0xd6e8feb86659fd93ULL;
   check ^= check >> 29;
@@ -144,15 +144,14 @@ static __always_inline __u64 linked_check(const struct flamed_linked_layout* lay
 }
 
 /* The check word of a code object, read again if that was some time ago: then `*is_new`. */
-static __always_inline __u64 linked_known_check(const struct linked_walk* walk,
-                                                const struct flamed_linked_layout* layout, struct known_codes* known,
-                                                __u64 code, __u32* is_new) {
+static __always_inline __u64 linked_known_check(const struct linked_walk* walk, __u32 offset, __u32 check_words,
+                                                struct known_codes* known, __u64 code, __u32* is_new) {
   const __u64 hash = (code ^ (__u64)walk->tgid << 40) * 0x9e3779b97f4a7c15ULL;
   struct known_code* place = &known->codes[hash >> 32 & (FLAMED_KNOWN_CODES - 1)];
   if (place->code == code && place->tgid == walk->tgid &&
       walk->now_seconds - place->seconds < FLAMED_KNOWN_CODE_SECONDS)
     return place->check;
-  const __u64 check = linked_check(layout, code);
+  const __u64 check = linked_check(offset, check_words, code);
   *is_new = 1;
   place->code = code;
   place->tgid = walk->tgid;
@@ -224,7 +223,7 @@ static __always_inline int linked_step(struct linked_walk* walk, const struct fl
   FLAMED_OPAQUE(place);
   struct flamed_linked_frame* frame = &walk->frames[place & (FLAMED_MAX_LINKED_FRAMES - 1)];
   frame->code = code >> 3 << FLAMED_INSTRUCTION_BITS | linked_instruction(walk, layout, first, code);
-  const __u64 check = linked_known_check(walk, layout, known, code, &is_new);
+  const __u64 check = linked_known_check(walk, layout->check, layout->check_words, known, code, &is_new);
   if (is_new && may_notify && !linked_is_met(walk, met, code, check)) walk->is_news = 1;
   frame->check = (__u64)walk->call_count << FLAMED_CHECK_BITS | check;
   walk->frame_count = count + 1;

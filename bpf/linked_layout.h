@@ -63,10 +63,38 @@ struct flamed_linked_layout {
   __u64 reserved;
 };
 
+/*
+ * Where frames of a runtime keep what they run, see runtimes/frame_slots.h. Places are words of 8 bytes below the frame
+ * pointer.
+ */
+struct flamed_slot_layout {
+  __u8 mark;
+  __u8 mark_bits; /* some of them are set in the lowest byte of `mark` of such a frame */
+  __u8 function;
+  __u8 instruction;          /* a number in the upper 32 bits, if the lower ones are 0 */
+  __u8 guard;                /* in the innermost frame the instruction is in a register, if `guard` is in another one */
+  __u8 guard_register;       /* DWARF numbers */
+  __u8 instruction_register; /* the number alone */
+  __u8 lowest;               /* of these places */
+  __u16 code;                /* in a function: the address of its code object */
+  __u16 check;               /* as in flamed_linked_layout */
+  __u8 check_words;
+  __u8 reserved;
+  __u16 first_instruction; /* the number of the first one */
+};
+/* In flamed_process.runtime and flamed_sample.linked_layout: the other bits are the number of a flamed_slot_layout. */
+#define FLAMED_SLOTS 0x100
+#define FLAMED_SLOT_RUN 256  /* native frames in one run of the program */
+#define FLAMED_SLOT_WORDS 16 /* below the frame pointer: `lowest` is less; a power of two */
+
 /* What the walk found. */
 struct flamed_linked_frame {
-  __u64 code;  /* the code object's address >> 3 << 20 | the instruction plus 1, in units of two bytes */
-  __u64 check; /* the number of the call << 48 | check word; the word is 0 if the code object could not be read */
+  __u64 code; /* the code object's address >> 3 << 20 | the instruction plus 1, in units of the runtime */
+  /*
+   * The number of the call, or with FLAMED_SLOTS of the native frame << 48 | check word; the word is 0 if the code
+   * object could not be read
+   */
+  __u64 check;
 };
 #define FLAMED_INSTRUCTION_BITS 20
 #define FLAMED_MOST_INSTRUCTION ((1ULL << FLAMED_INSTRUCTION_BITS) - 1) /* this one and all later ones */

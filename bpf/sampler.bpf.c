@@ -13,6 +13,7 @@
 #include "dumpable.h"
 #include "events.h"
 #include "frame_pointer_walk.h"
+#include "frame_slots.h"
 #include "kernel_types.h"
 #include "kernel_walk.h"
 #include "linked_frames.h"
@@ -83,6 +84,8 @@ struct workspace {
   struct walk walk;
   struct pointer_walk pointers;
   struct site_owners owners;
+  /* By native frame but the last: the frame pointer by which the walk stepped over it, or 0. */
+  __u64 frame_pointers[FLAMED_MAX_USER_FRAMES];
   __u64 samples;    /* samples to be walked by tables: the owners' clock */
   __u32 calls;      /* tail calls of this sample's walks */
   __u64 noticed_ns; /* when the daemon was last notified */
@@ -109,6 +112,14 @@ struct {
   __type(key, __u32);
   __type(value, struct flamed_linked_layout);
 } linked_layouts SEC(".maps");
+
+/* Index: flamed_process.runtime without FLAMED_SLOTS. Likewise. */
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(max_entries, FLAMED_MAX_LINKED_LAYOUTS);
+  __type(key, __u32);
+  __type(value, struct flamed_slot_layout);
+} slot_layouts SEC(".maps");
 
 /* Programs that have a runtime themselves, not in a library. Written by the daemon. */
 struct {
@@ -150,18 +161,20 @@ struct {
 /* Ends any other sample. */
 #define END_PROGRAM 5
 #define POINTER_WALK_PROGRAM 6
+#define SLOT_WALK_PROGRAM 7
 struct {
   __uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-  __uint(max_entries, 7);
+  __uint(max_entries, 8);
   __uint(key_size, sizeof(__u32));
   __uint(value_size, sizeof(__u32));
 } programs SEC(".maps");
 
 /*
  * Frames in one run. Of the 33 tail calls that the kernel allows, 29 walk 1,044 frames; two more end a sample, and two
- * walk a runtime's frames.
+ * walk a runtime's frames, before the native walk or after it.
  */
 #define LINKED_WALK_RUNS 2
+#define SLOT_WALK_RUNS 2
 /* No walk calls itself after so many tail calls: a slice and the sample's end need two. */
 #define MOST_WALK_CALLS 31
 #define FRAMES_PER_RUN 36
@@ -472,7 +485,8 @@ int walk_pointers(struct bpf_perf_event_data* ctx) {
    */
   if ((sample->flags & FLAMED_AWAITS_TABLES) && (sample->user_end != FLAMED_END_OUTERMOST || sample->user_count < 2))
     sample->user_end = FLAMED_END_NO_PROCESS;
-  if (use_runtimes && work->walk.runtime) bpf_tail_call(ctx, &programs, LINKED_WALK_PROGRAM);
+  if (use_runtimes && work->walk.runtime && !(work->walk.runtime & FLAMED_SLOTS))
+    bpf_tail_call(ctx, &programs, LINKED_WALK_PROGRAM);
   if (has_to_wait(work)) bpf_tail_call(ctx, &programs, SLICE_PROGRAM);
   return end_user_stack(ctx, work);
 }
@@ -533,6 +547,51 @@ int walk_linked_frames(struct bpf_perf_event_data* ctx) {
   return end_user_stack(ctx, work);
 }
 
+/*
+ * What up to FLAMED_SLOT_RUN native frames run, if they are the runtime's; then itself again, or the end of the sample.
+ * Comes after the native walk.
+ */
+SEC("perf_event")
+int walk_frame_slots(struct bpf_perf_event_data* ctx) {
+  __u32 zero = 0;
+  struct workspace* work = find_workspace();
+  struct linked_walk* linked = bpf_map_lookup_elem(&linked_walks, &zero);
+  struct known_codes* known = bpf_map_lookup_elem(&known_codes, &zero);
+  struct met_codes* met = bpf_map_lookup_elem(&met_codes, &zero);
+  if (!work || !linked || !known || !met) return 0;
+  __u32 number = work->walk.runtime & (FLAMED_SLOTS - 1);
+  struct flamed_slot_layout* layout = bpf_map_lookup_elem(&slot_layouts, &number);
+  if (!layout) return 0;
+
+  struct flamed_sample* sample = &work->record.sample;
+  if (!sample->linked_layout) {
+    sample->linked_layout = (__u16)work->walk.runtime;
+    slots_begin(linked);
+    linked->tgid = sample->tgid;
+    linked->now_seconds = work->walk.now_seconds;
+  }
+  const int may_notify = work->walk.began_ns - work->noticed_ns >= NOTICE_PERIOD_NS;
+  for (__u64 i = 0; i < FLAMED_SLOT_RUN; i++) { /* 64 bits: see walk_user_stack() */
+    const __u64 next = linked->at;
+    if (next + 1 >= sample->user_count) break; /* the last one was not stepped over */
+    linked->at = next + 1;
+    struct slot_frame frame = {work->frame_pointers[next & (FLAMED_MAX_USER_FRAMES - 1)], next, work->walk.registers};
+    if (frame.fp) slots_step(linked, layout, known, met, &frame, may_notify);
+  }
+  barrier();
+  linked->runs++;
+  if (linked->at + 1 < sample->user_count) {
+    /* The native walk has left two calls; it may have needed less than it had. */
+    if (linked->runs < SLOT_WALK_RUNS || ++work->calls < MOST_WALK_CALLS)
+      bpf_tail_call(ctx, &programs, SLOT_WALK_PROGRAM);
+    linked->is_cut = 1;
+  }
+  sample->linked_frames = (__u16)linked->frame_count;
+  if (linked->is_news) notify_daemon(work, FLAMED_NEW_CODE);
+  if (has_to_wait(work)) bpf_tail_call(ctx, &programs, SLICE_PROGRAM);
+  return end_user_stack(ctx, work);
+}
+
 /* The innermost frame that has no callers yet has the runtime's next call on the stack. */
 static __always_inline void join_call(struct workspace* work, __u32 frame) {
   __u32 zero = 0;
@@ -557,6 +616,7 @@ static __always_inline void end_unmapped(struct workspace* work, struct known_si
 static __always_inline int add_frame(struct workspace* work) {
   const __u32 count = work->record.sample.user_count;
   if (use_runtimes && work->walk.next_call < work->walk.frame.sp) join_call(work, count - 1);
+  if (use_runtimes) work->frame_pointers[(count - 1) & (FLAMED_MAX_USER_FRAMES - 1)] = work->walk.stepped_by;
   if (count >= FLAMED_MAX_USER_FRAMES) return 0;
   /* Every address but the first counts as a return address: adding one makes an interrupted address look like one. */
   const __u32 interrupted = work->walk.frame.interrupted;
@@ -607,6 +667,7 @@ int walk_user_stack(struct bpf_perf_event_data* ctx) {
     work->walk.unmapped = FLAMED_UNMAPPED_AWAITED;
     forget_sites(known);
   }
+  if (use_runtimes && (work->walk.runtime & FLAMED_SLOTS)) bpf_tail_call(ctx, &programs, SLOT_WALK_PROGRAM);
   if (has_to_wait(work)) bpf_tail_call(ctx, &programs, SLICE_PROGRAM);
   return end_user_stack(ctx, work);
 }
@@ -655,7 +716,11 @@ int sample_cpu(struct bpf_perf_event_data* ctx) {
   const int walk = begin_user_stack(ctx, task, work);
   if (walk == POINTER_WALK_PROGRAM) bpf_tail_call(ctx, &programs, POINTER_WALK_PROGRAM);
   if (walk == WALK_PROGRAM) {
-    if (use_runtimes && work->walk.runtime) bpf_tail_call(ctx, &programs, LINKED_WALK_PROGRAM);
+    const __u32 runtime = use_runtimes ? work->walk.runtime : 0;
+    if (runtime & FLAMED_SLOTS)
+      work->calls = SLOT_WALK_RUNS; /* which come after the walk */
+    else if (runtime)
+      bpf_tail_call(ctx, &programs, LINKED_WALK_PROGRAM);
     bpf_tail_call(ctx, &programs, WALK_PROGRAM);
     /* Only if the program is missing, in spite of walk_state: the innermost frame is known. */
     sample->user_end = FLAMED_END_NO_INFORMATION;

@@ -110,8 +110,9 @@ struct walk {
   __u32 unmapped; /* enum flamed_unmapped, if it ended with FLAMED_END_NO_MAPPING */
   __u32 runtime;  /* as in flamed_process, as is the next one */
   __u64 runtime_base;
-  __u64 next_call; /* the next call of the runtime on this stack; ~0: there is none */
-  __u64 began_ns;  /* start of the sample, before any table was read */
+  __u64 stepped_by; /* the frame pointer by which the last step was made; 0: by a rule */
+  __u64 next_call;  /* the next call of the runtime on this stack; ~0: there is none */
+  __u64 began_ns;   /* start of the sample, before any table was read */
   struct stack_window stack;
   __u64 registers[FLAMED_REGISTERS]; /* of the innermost frame, by DWARF number */
 };
@@ -223,6 +224,7 @@ static __always_inline __u32 walk_one(struct walk* walk, struct known_sites* kno
   __u32 hop = 0;
   __u32 end;
 
+  walk->stepped_by = 0;
   if (site && (!site_is_stale(site, walk->now_seconds) || mark_module(site, walk->now_seconds))) hop = site->hop;
   if (!hop) {
     if (address < walk->mapping.start || address >= walk->mapping.end) {
@@ -239,6 +241,7 @@ static __always_inline __u32 walk_one(struct walk* walk, struct known_sites* kno
   if (hop == FLAMED_HOP_OUTERMOST) return FLAMED_END_OUTERMOST;
   if (hop != FLAMED_HOP_BY_FRAME_POINTER) return step_by_hop(frame, hop, &walk->stack);
   walk->guessed = 1;
+  walk->stepped_by = frame->fp;
   return step_by_frame_pointer(frame);
 }
 

@@ -46,6 +46,7 @@ constexpr std::uint32_t kLinkedWalkProgram = 3;
 constexpr std::uint32_t kLinkedEndProgram = 4;
 constexpr std::uint32_t kEndProgram = 5;
 constexpr std::uint32_t kPointerWalkProgram = 6;
+constexpr std::uint32_t kSlotWalkProgram = 7;
 constexpr const char* kTablesAreToCome = "the program that walks by them is being loaded";
 constexpr const char* kLockdown = "/sys/kernel/security/lockdown";
 
@@ -175,14 +176,15 @@ Result<Skeleton> load_program(std::uint32_t possible_cpus, const KernelProgram::
   ::bpf_program__set_autoload(program->progs.walk_user_stack, false);  // see WalkPrograms
   ::bpf_program__set_autoload(program->progs.walk_kernel, false);      // likewise
   ::bpf_program__set_autoload(program->progs.walk_linked_frames, false);
+  ::bpf_program__set_autoload(program->progs.walk_frame_slots, false);
   ::bpf_program__set_autoload(program->progs.end_linked, false);
   ::bpf_program__set_autoload(program->progs.take_slice, use_stack_slices);
   for (bpf_map* map : {program->maps.kernel_sites, program->maps.orc_blocks, program->maps.orc_copies}) {
     ::bpf_map__set_autocreate(map, false);
   }
   if (!use_runtimes) {
-    for (bpf_map* map : {program->maps.linked_layouts, program->maps.linked_walks, program->maps.known_codes,
-                         program->maps.met_codes, program->maps.program_runtimes}) {
+    for (bpf_map* map : {program->maps.linked_layouts, program->maps.slot_layouts, program->maps.linked_walks,
+                         program->maps.known_codes, program->maps.met_codes, program->maps.program_runtimes}) {
       ::bpf_map__set_autocreate(map, false);
     }
   }
@@ -370,12 +372,12 @@ SampleCounts KernelProgram::counts_of(int cpu) const { return loaded_->counters.
 std::optional<UnwindMapFds> KernelProgram::unwind_maps() const {
   if (!loaded_->has_tables) return std::nullopt;
   const auto& maps = loaded_->skeleton.get()->maps;
-  return UnwindMapFds{::bpf_map__fd(maps.processes), ::bpf_map__fd(maps.mapping_blocks),
-                      ::bpf_map__fd(maps.unwind_modules), ::bpf_map__fd(maps.unwind_pages),
-                      ::bpf_map__fd(maps.unwind_rules), ::bpf_map__fd(maps.row_slabs),
-                      ::bpf_map__fd(maps.linked_layouts), ::bpf_map__fd(maps.program_runtimes),
-                      // The kernel shares this memory with us.
-                      const_cast<std::uint32_t*>(&loaded_->skeleton.get()->bss->processes_edition)};
+  return UnwindMapFds{
+      ::bpf_map__fd(maps.processes), ::bpf_map__fd(maps.mapping_blocks), ::bpf_map__fd(maps.unwind_modules),
+      ::bpf_map__fd(maps.unwind_pages), ::bpf_map__fd(maps.unwind_rules), ::bpf_map__fd(maps.row_slabs),
+      ::bpf_map__fd(maps.linked_layouts), ::bpf_map__fd(maps.slot_layouts), ::bpf_map__fd(maps.program_runtimes),
+      // The kernel shares this memory with us.
+      const_cast<std::uint32_t*>(&loaded_->skeleton.get()->bss->processes_edition)};
 }
 
 Status WalkPrograms::load_user_walk() {
@@ -394,12 +396,17 @@ Status WalkPrograms::load_linked_walk() {
   Result<Fd> end = load_walk_beside(first_, reads_by_type_, &Programs::end_linked, kLinkedEndProgram);
   Result<Fd> walk = end ? load_walk_beside(first_, reads_by_type_, &Programs::walk_linked_frames, kLinkedWalkProgram)
                         : Result<Fd>(end.error());
+  // Without it, only runtimes whose frames are found by frame pointers lack their functions.
+  Result<Fd> slots = walk ? load_walk_beside(first_, reads_by_type_, &Programs::walk_frame_slots, kSlotWalkProgram)
+                          : Result<Fd>(walk.error());
   if (!walk) walk = explain_bpf_memory(walk.error());
   const std::lock_guard lock(mutex_);
   why_no_runtimes_ = walk ? "" : walk.error().message();
+  why_no_slots_ = slots ? "" : slots.error().message();
   if (!walk) return std::move(walk).error();
   linked_walk_ = std::move(walk).value();
   linked_end_ = std::move(end).value();
+  if (slots) slot_walk_ = std::move(slots).value();
   return {};
 }
 
@@ -434,6 +441,11 @@ std::string WalkPrograms::why_no_tables() const {
 std::string WalkPrograms::why_no_runtimes() const {
   const std::lock_guard lock(mutex_);
   return why_no_runtimes_;
+}
+
+std::string WalkPrograms::why_no_slots() const {
+  const std::lock_guard lock(mutex_);
+  return why_no_slots_;
 }
 
 std::string WalkPrograms::why_no_kernel_walk() const {

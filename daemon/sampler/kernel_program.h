@@ -55,6 +55,8 @@ class WalkPrograms {
   [[nodiscard]] std::string why_no_tables() const;
   /// Why the frames of managed runtimes are not walked; empty if they are.
   [[nodiscard]] std::string why_no_runtimes() const;
+  /// Likewise of those that are found by frame pointers.
+  [[nodiscard]] std::string why_no_slots() const;
   /// Why the kernel itself walks kernel stacks; empty if our program does.
   [[nodiscard]] std::string why_no_kernel_walk() const;
 
@@ -66,7 +68,8 @@ class WalkPrograms {
   std::string why_no_tables_;
   std::string why_no_kernel_walk_ = "the program for it is being loaded";
   std::string why_no_runtimes_ = "the program for it is being loaded";
-  Fd linked_walk_{}, linked_end_{};
+  std::string why_no_slots_ = "the program for it is being loaded";
+  Fd linked_walk_{}, linked_end_{}, slot_walk_{};
   Fd user_walk_{};  ///< also in the map of programs
   Fd kernel_walk_{};
 };

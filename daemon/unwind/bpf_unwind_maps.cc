@@ -81,6 +81,11 @@ Status BpfUnwindMaps::put_layout(std::uint32_t number, const flamed_linked_layou
   return Error::from_errno("entering the layout of a runtime's frames");
 }
 
+Status BpfUnwindMaps::put_layout(std::uint32_t number, const flamed_slot_layout& layout) {
+  if (::bpf_map_update_elem(fds_.slot_layouts, &number, &layout, BPF_ANY) == 0) return {};
+  return Error::from_errno("entering the layout of a runtime's frames");
+}
+
 Status BpfUnwindMaps::put_program(const flamed_program_file& file, const flamed_program_runtime& runtime) {
   if (::bpf_map_update_elem(fds_.program_runtimes, &file, &runtime, BPF_ANY) == 0) return {};
   return Error::from_errno("entering a program with a runtime");

@@ -25,6 +25,7 @@ struct UnwindMapFds {
   int rules = -1;
   int slabs = -1;    ///< the array of maps
   int layouts = -1;  ///< of runtimes' frames
+  int slot_layouts = -1;
   int program_runtimes = -1;
   std::uint32_t* processes_edition = nullptr;  ///< the program's variable, incremented after each change of `processes`
 };
@@ -44,6 +45,7 @@ class BpfUnwindMaps final : public UnwindMaps {
   [[nodiscard]] std::span<const std::uint32_t> find_slab(std::uint32_t index) override;
   /// For flamed_process.runtime.
   Status put_layout(std::uint32_t number, const flamed_linked_layout& layout);
+  Status put_layout(std::uint32_t number, const flamed_slot_layout& layout);
   /// Processes that run this file have the runtime, even before put_process().
   Status put_program(const flamed_program_file& file, const flamed_program_runtime& runtime);
   Status put_process(std::uint32_t tgid, const flamed_process& process) override;

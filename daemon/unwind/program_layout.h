@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <iterator>
 #include <optional>
 
 #include "bpf/linked_layout.h"
+#include "runtimes/frame_slots.h"
 #include "runtimes/linked_frames.h"
 
 namespace flamed::daemon {
@@ -44,6 +46,26 @@ inline std::optional<flamed_linked_layout> as_program_layout(const runtimes::Lin
   to.first_instruction = frames.first_instruction;
   to.first_call = frames.first_call;
   to.next_call = frames.next_call;
+  return to;
+}
+
+/// Empty: its places are out of reach.
+inline std::optional<flamed_slot_layout> as_program_layout(const runtimes::FrameSlots& frames) {
+  const std::uint8_t lowest = std::max({frames.mark, frames.function, frames.instruction, frames.guard});
+  if (frames.check_words == 0 || frames.check_words > 4 || lowest >= FLAMED_SLOT_WORDS) return std::nullopt;
+  flamed_slot_layout to{};
+  to.mark = frames.mark;
+  to.mark_bits = frames.mark_bits;
+  to.function = frames.function;
+  to.instruction = frames.instruction;
+  to.guard = frames.guard;
+  to.guard_register = frames.guard_register;
+  to.instruction_register = frames.instruction_register;
+  to.lowest = lowest;
+  to.code = frames.code;
+  to.check = frames.check;
+  to.check_words = frames.check_words;
+  to.first_instruction = frames.first_instruction;
   return to;
 }
 
