@@ -25,6 +25,8 @@ std::string_view name_of(FrameKind kind) {
       return "jit";
     case FrameKind::kPython:
       return "python";
+    case FrameKind::kJavaScript:
+      return "javascript";
     case FrameKind::kUnnamed:
       return "unnamed";
     case FrameKind::kUnknown:

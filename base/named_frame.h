@@ -13,7 +13,8 @@
 
 namespace flamed {
 
-/// The kind of a frame, for colours and for `annotate`.
+/// The kind of a frame, for colours and for `annotate`. The numbers are in the files of the history: new kinds come
+/// last.
 enum class FrameKind : std::uint8_t {
   kRoot,  ///< an answer's own root, and the level of groups below it
   kNative,
@@ -25,7 +26,9 @@ enum class FrameKind : std::uint8_t {
   kUnnamed,  ///< a function that is known only by its place, `offset`; `reason` says why
   kUnknown,  ///< not even its function is known; `reason` says why
   kMarker,   ///< not code: where a truncated stack begins
+  kJavaScript,
 };
+inline constexpr FrameKind kLastFrameKind = FrameKind::kJavaScript;
 std::string_view name_of(FrameKind kind);
 
 /// Whether it is code without a name.

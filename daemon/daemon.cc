@@ -266,6 +266,9 @@ struct Runtimes {
     Status put_layout(std::uint32_t number, const flamed_linked_layout& layout) override {
       return maps.put_layout(number, layout);
     }
+    Status put_layout(std::uint32_t number, const flamed_slot_layout& layout) override {
+      return maps.put_layout(number, layout);
+    }
     Status put_program(const flamed_program_file& file, const flamed_program_runtime& runtime) override {
       return maps.put_program(file, runtime);
     }

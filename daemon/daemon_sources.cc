@@ -454,6 +454,7 @@ api::Component DaemonSources::runtimes_health() const {
   }
   const std::string why_not = parts_.program.walks().why_no_runtimes();
   if (!why_not.empty()) return {"runtimes", true, "functions of managed runtimes are not shown: " + why_not};
+  const std::string why_no_slots = parts_.program.walks().why_no_slots();
   constexpr std::size_t kMostShown = 16;
   std::set<std::string> texts;
   bool is_ok = true;
@@ -461,8 +462,10 @@ api::Component DaemonSources::runtimes_health() const {
     std::string text = fact.path.substr(fact.path.rfind('/') + 1);
     if (!fact.version.empty()) text += " (" + fact.version + ")";
     text += fact.how.empty() ? ": not read" : ": by " + fact.how;
-    if (!fact.missing.empty()) text += ", but " + fact.missing;
-    is_ok = is_ok && fact.missing.empty();
+    const bool lacks_slots = fact.is_by_slots && !why_no_slots.empty();
+    const std::string missing = lacks_slots ? "the kernel program does not read them: " + why_no_slots : fact.missing;
+    if (!missing.empty()) text += ", but " + missing;
+    is_ok = is_ok && missing.empty();
     texts.insert(std::move(text));
   }
   std::string detail = texts.empty() ? "no managed runtime was met yet" : "";

@@ -10,25 +10,29 @@
 
 namespace flamed::runtimes {
 
-enum class RuntimeKind : std::uint8_t { kPython };
-inline constexpr std::array kRuntimeKinds{RuntimeKind::kPython};
+enum class RuntimeKind : std::uint8_t { kPython, kV8 };
+inline constexpr std::array kRuntimeKinds{RuntimeKind::kPython, RuntimeKind::kV8};
 
 /// For people.
 constexpr std::string_view name_of(RuntimeKind kind) {
   switch (kind) {
     case RuntimeKind::kPython:
+      return "Python";
+    case RuntimeKind::kV8:
       break;
   }
-  return "Python";
+  return "V8";
 }
 
 /// In settings and labels of metrics.
 constexpr std::string_view key_of(RuntimeKind kind) {
   switch (kind) {
     case RuntimeKind::kPython:
+      return "python";
+    case RuntimeKind::kV8:
       break;
   }
-  return "python";
+  return "node";
 }
 
 /// Some of them.

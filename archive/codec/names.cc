@@ -18,7 +18,7 @@ constexpr std::uint8_t kVersion = 1;
 /// Of names, chains, their frames, and texts in one block.
 constexpr std::uint64_t kMostRows = 1U << 20;
 constexpr std::uint64_t kTrustedRows = 1U << 16;
-constexpr std::uint64_t kKinds = static_cast<std::uint64_t>(FrameKind::kMarker) + 1;
+constexpr std::uint64_t kKinds = static_cast<std::uint64_t>(kLastFrameKind) + 1;
 
 // The columns. A text is a number in the block's own list of texts.
 enum : std::size_t {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -24,6 +25,9 @@ constexpr std::size_t kMostCodes = 262'144;
 /// A process of which so many code objects can't be read, and none can, is not asked for more.
 constexpr std::size_t kHopeless = 16;
 constexpr std::size_t kMostWaiting = 4096;
+/// The collector may have moved code by then, and other code may be in its place.
+constexpr std::int64_t kCompiledNs = 5 * kNsPerSecond;
+constexpr std::size_t kMostCompiled = 16'384;
 constexpr std::int64_t kTidyNs = 10 * kNsPerSecond;
 
 constexpr std::uint64_t kCheckMask = (std::uint64_t{1} << FLAMED_CHECK_BITS) - 1;
@@ -34,9 +38,11 @@ constexpr const char* kUnreadable = "its code object could not be read";
 symbolizer::SymbolKind frame_kind_of(RuntimeKind kind) {
   switch (kind) {
     case RuntimeKind::kPython:
+      return symbolizer::SymbolKind::kPython;
+    case RuntimeKind::kV8:
       break;
   }
-  return symbolizer::SymbolKind::kPython;
+  return symbolizer::SymbolKind::kJavaScript;
 }
 
 /// What the worker has to know of the process.
@@ -52,6 +58,13 @@ symbolizer::RuntimeProcess process_of(const RuntimeModules::Loaded& loaded) {
       process.python = layout.objects;
       break;
     }
+    case RuntimeKind::kV8: {
+      const auto& layout = std::get<runtimes::V8Layout>(loaded.runtime->layout);
+      process.check = layout.frames.check;
+      process.check_words = layout.frames.check_words;
+      process.v8 = layout.objects;
+      break;
+    }
   }
   return process;
 }
@@ -65,7 +78,7 @@ RuntimePlace RuntimeStacks::place_of(const symbolizer::Process& process) const {
 }
 
 RuntimeCode RuntimeStacks::code_of(const flamed_linked_frame& frame) {
-  return {frame.code >> FLAMED_INSTRUCTION_BITS << 3, frame.check & kCheckMask};
+  return {frame.code >> FLAMED_INSTRUCTION_BITS << 3, frame.check & kCheckMask, 0};
 }
 
 RuntimeStacks::Known* RuntimeStacks::known_of(symbolizer::Process& process, MonotonicTime time) {
@@ -74,7 +87,7 @@ RuntimeStacks::Known* RuntimeStacks::known_of(symbolizer::Process& process, Mono
     if (process.maps == nullptr) return nullptr;
     std::optional<RuntimeModules::Loaded> loaded = parts_.modules.find(*process.maps);
     if (!loaded) return nullptr;
-    found = known_.insert_or_assign(process.id, Known{process.exec_id, *std::move(loaded), {}, 0, 0, time}).first;
+    found = known_.insert_or_assign(process.id, Known{process.exec_id, *std::move(loaded), {}, {}, 0, 0, time}).first;
   }
   found->second.used_at = std::max(found->second.used_at, time);
   return &found->second;
@@ -86,11 +99,12 @@ bool RuntimeStacks::take(symbolizer::Process& process, const store::StackSample&
   Known* const known = known_of(process, sample.time);
   if (known == nullptr || known->loaded.layout != linked.layout) return false;
   if (known->named == 0 && known->unnamed >= kHopeless) return false;
-  if (are_known(*known, linked)) {
+  const std::span<const Frame> user = sample.frames.first(native);
+  if (are_known(*known, user, linked, sample.time)) {
     store_joined(*known, sample, native, linked);
     return true;
   }
-  ask(*known, process, linked);
+  ask(*known, process, user, linked, sample.time);
   if (waiting_.size() >= kMostWaiting) {
     store_joined(*known, sample, native, linked);
     return true;
@@ -104,19 +118,53 @@ bool RuntimeStacks::take(symbolizer::Process& process, const store::StackSample&
   return true;
 }
 
-bool RuntimeStacks::are_known(const Known& known, const LinkedStack& linked) const {
-  return std::all_of(linked.frames.begin(), linked.frames.end(), [&](const flamed_linked_frame& frame) {
-    const auto code = known.codes.find(code_of(frame));
-    return code != known.codes.end() && code->second.state != Code::State::kAsked;
-  });
+/// In code that was compiled at run time: of which function is the innermost instruction? Its frame may not stand yet,
+/// or not any more, and then the frame pointer is the caller's.
+std::optional<RuntimeCode> RuntimeStacks::innermost_code(const Known& known, std::span<const Frame> native,
+                                                         const LinkedStack& linked) {
+  if ((linked.layout & FLAMED_SLOTS) == 0 || linked.frames.empty() || native.empty()) return std::nullopt;
+  const flamed_linked_frame& innermost = linked.frames.front();
+  const bool is_innermost = innermost.check >> FLAMED_CHECK_BITS == 0;
+  if (!is_innermost || native.back().module == known.loaded.module) return std::nullopt;
+  RuntimeCode code = code_of(innermost);
+  code.pc = native.back().offset;
+  return code;
 }
 
-void RuntimeStacks::ask(Known& known, const symbolizer::Process& process, const LinkedStack& linked) {
+const RuntimeStacks::Compiled* RuntimeStacks::find_compiled(const Known& known, const RuntimeCode& code,
+                                                            MonotonicTime time) {
+  const auto after = known.compiled.upper_bound(code.pc);
+  if (after == known.compiled.begin()) return nullptr;
+  const Compiled& compiled = std::prev(after)->second;
+  const bool is_of_it = compiled.expected.address == code.address && compiled.expected.check == code.check;
+  const bool is_new = time.ns - compiled.learned_at.ns < kCompiledNs;
+  return code.pc < compiled.end && is_of_it && is_new ? &compiled : nullptr;
+}
+
+bool RuntimeStacks::are_known(const Known& known, std::span<const Frame> native, const LinkedStack& linked,
+                              MonotonicTime time) const {
+  const auto is_known = [&](const RuntimeCode& code) {
+    const auto found = known.codes.find(code);
+    return found != known.codes.end() && found->second.state != Code::State::kAsked;
+  };
+  const std::optional<RuntimeCode> innermost = innermost_code(known, native, linked);
+  if (innermost && find_compiled(known, *innermost, time) == nullptr && !is_known(*innermost)) return false;
+  return std::all_of(linked.frames.begin(), linked.frames.end(),
+                     [&](const flamed_linked_frame& frame) { return is_known(code_of(frame)); });
+}
+
+void RuntimeStacks::ask(Known& known, const symbolizer::Process& process, std::span<const Frame> native,
+                        const LinkedStack& linked, MonotonicTime time) {
   RuntimeNamer::Request request{process.id, known.exec_id, process.user, process_of(known.loaded), {}};
   for (const flamed_linked_frame& frame : linked.frames) {
     const RuntimeCode code = code_of(frame);
     if (request.codes.size() >= symbolizer::kMostRuntimeCodes) break;
     if (known.codes.try_emplace(code).second) request.codes.push_back(code);
+  }
+  const std::optional<RuntimeCode> innermost = innermost_code(known, native, linked);
+  if (innermost && request.codes.size() < symbolizer::kMostRuntimeCodes &&
+      find_compiled(known, *innermost, time) == nullptr && known.codes.try_emplace(*innermost).second) {
+    request.codes.push_back(*innermost);
   }
   codes_ += request.codes.size();
   if (request.codes.empty()) return;
@@ -130,7 +178,7 @@ std::uint32_t RuntimeStacks::unnamed(RuntimeKind kind, const std::string& reason
   return parts_.functions.enter_unnamed(frame_kind_of(kind), reason, user).value_or(RuntimeFunctions::kNoRoom);
 }
 
-void RuntimeStacks::learn(RuntimeNamer::Answer& answer) {
+void RuntimeStacks::learn(RuntimeNamer::Answer& answer, MonotonicTime now) {
   const auto found = known_.find(answer.request.process);
   if (found == known_.end()) return;
   Known& known = found->second;
@@ -142,17 +190,33 @@ void RuntimeStacks::learn(RuntimeNamer::Answer& answer) {
     const bool is_named = answer.names && !(*answer.names)[i].function.name.empty();
     Code& to = code->second;
     if (is_named) {
-      runtimes::RuntimeFunction& function = (*answer.names)[i].function;
+      symbolizer::RuntimeAnswer& named = (*answer.names)[i];
+      runtimes::RuntimeFunction& function = named.function;
+      const std::uint32_t number = parts_.functions.enter(frame_kind_of(kind), function.name, function.file, user)
+                                       .value_or(RuntimeFunctions::kNoRoom);
+      if (code->first.pc != 0) {
+        if (known.compiled.size() >= kMostCompiled) known.compiled.clear();
+        known.compiled.insert_or_assign(named.code_start,
+                                        Compiled{named.code_end, code->first, named.is_other,
+                                                 RuntimeFunctions::frame_of(number, function.first_line), now});
+        known.codes.erase(code);
+        continue;
+      }
       to.state = Code::State::kNamed;
-      to.function = parts_.functions.enter(frame_kind_of(kind), function.name, function.file, user)
-                        .value_or(RuntimeFunctions::kNoRoom);
+      to.function = number;
+      to.first_line = function.first_line;
       to.lines = std::move(function.lines);
       ++known.named;
+      continue;
+    }
+    if (answer.names && (*answer.names)[i].why_not.empty()) {
+      to.state = Code::State::kNative;
       continue;
     }
     const std::string why = answer.names ? (*answer.names)[i].why_not : answer.names.error().message();
     to.state = Code::State::kUnnamed;
     to.function = unnamed(kind, std::string(kUnreadable) + ": " + why, user);
+    if (code->first.pc != 0) continue;
     ++known.unnamed;
     if (known.named == 0 && known.unnamed == kHopeless) {
       parts_.modules.note_failure(known.loaded.module, std::string(runtimes::name_of(kind)) + " functions of process " +
@@ -165,7 +229,7 @@ void RuntimeStacks::learn(RuntimeNamer::Answer& answer) {
 
 void RuntimeStacks::look_again(MonotonicTime now) {
   std::vector<RuntimeNamer::Answer> answers = parts_.namer.take_answers();
-  for (RuntimeNamer::Answer& answer : answers) learn(answer);
+  for (RuntimeNamer::Answer& answer : answers) learn(answer, now);
   const auto is_done = [&](const Waiting& waiting) {
     const auto found = known_.find(waiting.value.process);
     const bool is_over = now.ns - waiting.value.time.ns >= kLongestWaitNs;
@@ -177,7 +241,7 @@ void RuntimeStacks::look_again(MonotonicTime now) {
       return true;
     }
     const LinkedStack linked = waiting.linked.view();
-    if (!is_over && !are_known(found->second, linked)) return false;
+    if (!is_over && !are_known(found->second, sample.frames.first(waiting.native), linked, sample.time)) return false;
     store_joined(found->second, sample, waiting.native, linked);
     return true;
   };
@@ -192,7 +256,7 @@ void RuntimeStacks::append_pending(std::vector<store::PendingSample>& pending) c
   }
 }
 
-Frame RuntimeStacks::frame_of(const Known& known, const flamed_linked_frame& frame) {
+Frame RuntimeStacks::frame_of(const Known& known, const flamed_linked_frame& frame, bool is_compiled) {
   const auto code = known.codes.find(code_of(frame));
   if (code == known.codes.end() || code->second.state == Code::State::kAsked) {
     ++counts_of(known).unnamed_frames;
@@ -200,6 +264,7 @@ Frame RuntimeStacks::frame_of(const Known& known, const flamed_linked_frame& fra
   }
   const bool is_named = code->second.state == Code::State::kNamed;
   ++(is_named ? counts_of(known).named_frames : counts_of(known).unnamed_frames);
+  if (is_compiled) return RuntimeFunctions::frame_of(code->second.function, code->second.first_line);
   const std::uint64_t after = frame.code & FLAMED_MOST_INSTRUCTION;
   const std::uint32_t line = after == FLAMED_MOST_INSTRUCTION
                                  ? 0
@@ -208,8 +273,10 @@ Frame RuntimeStacks::frame_of(const Known& known, const flamed_linked_frame& fra
 }
 
 /// Appends the user stack to frames_.
-void RuntimeStacks::join(const Known& known, const store::StackSample& sample, std::size_t native,
-                         const LinkedStack& linked) {
+void RuntimeStacks::join_linked_frames(const Known& known, const store::StackSample& sample, std::size_t native,
+                                       const LinkedStack& linked) {
+  runtime_frames_.clear();
+  for (const flamed_linked_frame& frame : linked.frames) runtime_frames_.push_back(frame_of(known, frame));
   const RuntimeModules::Loaded& loaded = known.loaded;
   const auto& layout = std::get<runtimes::PythonLayout>(loaded.runtime->layout);
   PythonRunner runner{loaded.module};
@@ -220,12 +287,44 @@ void RuntimeStacks::join(const Known& known, const store::StackSample& sample, s
   join_python(runner, sample.frames.first(native), !sample.truncation, linked, runtime_frames_, frames_);
 }
 
+/// Likewise.
+void RuntimeStacks::join_frame_slots(const Known& known, const store::StackSample& sample, std::size_t native,
+                                     const LinkedStack& linked) {
+  const std::span<const Frame> user = sample.frames.first(native);
+  const ModuleId module = known.loaded.module;
+  run_frames_.clear();
+  if (const std::optional<RuntimeCode> innermost = innermost_code(known, user, linked)) {
+    const Compiled* const compiled = find_compiled(known, *innermost, sample.time);
+    const auto failed = known.codes.find(*innermost);
+    if (compiled != nullptr && compiled->is_other) {
+      ++counts_of(known).named_frames;
+      run_frames_.push_back({0, compiled->frame});
+    } else if (compiled == nullptr) {
+      ++counts_of(known).unnamed_frames;
+      const bool is_answered = failed != known.codes.end() && failed->second.state == Code::State::kUnnamed;
+      const RuntimeKind kind = known.loaded.runtime->kind();
+      run_frames_.push_back(
+          {0, RuntimeFunctions::frame_of(is_answered ? failed->second.function : unnamed(kind, kNotReadInTime, 0), 0)});
+    }
+  }
+  for (const flamed_linked_frame& frame : linked.frames) {
+    const std::uint64_t number = frame.check >> FLAMED_CHECK_BITS;
+    const auto code = known.codes.find(code_of(frame));
+    const bool is_native = code != known.codes.end() && code->second.state == Code::State::kNative;
+    if (is_native || number >= native) continue;
+    const bool is_compiled = user[native - 1 - number].module != module;
+    run_frames_.push_back({number, frame_of(known, frame, is_compiled)});
+  }
+  join_slots(module, user, run_frames_, frames_);
+}
+
 void RuntimeStacks::store_joined(const Known& known, const store::StackSample& sample, std::size_t native,
                                  const LinkedStack& linked) {
-  runtime_frames_.clear();
-  for (const flamed_linked_frame& frame : linked.frames) runtime_frames_.push_back(frame_of(known, frame));
   frames_.clear();
-  join(known, sample, native, linked);
+  if ((linked.layout & FLAMED_SLOTS) != 0)
+    join_frame_slots(known, sample, native, linked);
+  else
+    join_linked_frames(known, sample, native, linked);
   const std::span<const Frame> kernel = sample.frames.subspan(native);
   frames_.insert(frames_.end(), kernel.begin(), kernel.end());
   ++counts_of(known).samples;
@@ -262,6 +361,7 @@ void RuntimeStacks::tidy(MonotonicTime now) {
   std::vector<Frame> used = store::frames_of(parts_.store.snapshot(), module);
   for (const auto& [process, known] : known_) {
     for (const auto& [address, code] : known.codes) used.push_back(RuntimeFunctions::frame_of(code.function, 0));
+    for (const auto& [start, compiled] : known.compiled) used.push_back(compiled.frame);
   }
   parts_.functions.retain(used);
 }

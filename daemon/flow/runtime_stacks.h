@@ -11,7 +11,9 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -22,6 +24,7 @@
 #include "base/identity.h"
 #include "bpf/linked_layout.h"
 #include "daemon/flow/python_join.h"
+#include "daemon/flow/slot_join.h"
 #include "daemon/runtimes/runtime_modules.h"
 #include "daemon/runtimes/runtime_namer.h"
 #include "daemon/unwind/unwind_publisher.h"
@@ -100,14 +103,28 @@ class RuntimeStacks {
 
  private:
   struct Code {
-    enum class State : std::uint8_t { kAsked, kNamed, kUnnamed };
+    enum class State : std::uint8_t {
+      kAsked,
+      kNamed,
+      kUnnamed,
+      kNative,  ///< code of the runtime itself, which its native frame names
+    };
     State state = State::kAsked;
     std::uint32_t function = symbolizer::RuntimeFunctions::kNoRoom;
+    std::uint32_t first_line = 0;
     std::vector<runtimes::LineRun> lines{};
+  };
+  /// Code that was compiled at run time, as it lay there a moment ago.
+  struct Compiled {
+    std::uint64_t end = 0;
+    symbolizer::RuntimeCode expected;  ///< of which function it was thought to be
+    bool is_other = false;             ///< it is not
+    Frame frame{};                     ///< then of which it is
+    MonotonicTime learned_at;
   };
   struct CodeHash {
     std::size_t operator()(const symbolizer::RuntimeCode& code) const noexcept {
-      return static_cast<std::size_t>((code.address ^ code.check << 17) * 0x9e3779b97f4a7c15ULL);
+      return static_cast<std::size_t>((code.address ^ code.check << 17 ^ code.pc) * 0x9e3779b97f4a7c15ULL);
     }
   };
   /// What is known of a process, as long as it runs the same program.
@@ -115,6 +132,7 @@ class RuntimeStacks {
     std::uint64_t exec_id = 0;
     RuntimeModules::Loaded loaded;
     std::unordered_map<symbolizer::RuntimeCode, Code, CodeHash> codes;
+    std::map<std::uint64_t, Compiled> compiled;  ///< by its first address
     std::size_t named = 0;
     std::size_t unnamed = 0;
     MonotonicTime used_at;
@@ -129,13 +147,22 @@ class RuntimeStacks {
 
   Known* known_of(symbolizer::Process& process, MonotonicTime time);
   static symbolizer::RuntimeCode code_of(const flamed_linked_frame& frame);
-  bool are_known(const Known& known, const LinkedStack& linked) const;
-  void ask(Known& known, const symbolizer::Process& process, const LinkedStack& linked);
-  void learn(RuntimeNamer::Answer& answer);
-  [[nodiscard]] Frame frame_of(const Known& known, const flamed_linked_frame& frame);
+  /// The user stack of `native` frames, outermost first.
+  static std::optional<symbolizer::RuntimeCode> innermost_code(const Known& known, std::span<const Frame> native,
+                                                               const LinkedStack& linked);
+  static const Compiled* find_compiled(const Known& known, const symbolizer::RuntimeCode& code, MonotonicTime time);
+  bool are_known(const Known& known, std::span<const Frame> native, const LinkedStack& linked,
+                 MonotonicTime time) const;
+  void ask(Known& known, const symbolizer::Process& process, std::span<const Frame> native, const LinkedStack& linked,
+           MonotonicTime time);
+  void learn(RuntimeNamer::Answer& answer, MonotonicTime now);
+  [[nodiscard]] Frame frame_of(const Known& known, const flamed_linked_frame& frame, bool is_compiled = false);
+  void join_frame_slots(const Known& known, const store::StackSample& sample, std::size_t native,
+                        const LinkedStack& linked);
   void store_joined(const Known& known, const store::StackSample& sample, std::size_t native,
                     const LinkedStack& linked);
-  void join(const Known& known, const store::StackSample& sample, std::size_t native, const LinkedStack& linked);
+  void join_linked_frames(const Known& known, const store::StackSample& sample, std::size_t native,
+                          const LinkedStack& linked);
   std::uint32_t unnamed(runtimes::RuntimeKind kind, const std::string& reason, std::uint32_t user);
 
   const Parts parts_;
@@ -144,6 +171,7 @@ class RuntimeStacks {
   bool has_changed_ = false;
   MonotonicTime tidied_at_{};
   std::vector<Frame> runtime_frames_;  ///< scratch of store_joined()
+  std::vector<RunFrame> run_frames_;   ///< likewise
   std::vector<Frame> frames_;          ///< likewise
   struct Counts {
     std::atomic<std::uint64_t> samples = 0, named_frames = 0, unnamed_frames = 0, cut = 0;

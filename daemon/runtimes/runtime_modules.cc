@@ -29,18 +29,21 @@ std::string how_of(const runtimes::PythonLayout& layout) {
   return how;
 }
 
-std::optional<flamed_linked_layout> as_program_layout(const runtimes::PythonLayout& layout) {
-  return daemon::as_program_layout(layout.frames);
-}
+std::string how_of(const runtimes::V8Layout& /*layout*/) { return "the words below its frame pointers"; }
 
 /// In the names of its files.
 constexpr std::string_view file_name_of(RuntimeKind kind) {
   switch (kind) {
     case RuntimeKind::kPython:
+      return "python";
+    case RuntimeKind::kV8:
       break;
   }
-  return "python";
+  return "node";
 }
+
+/// Of samples that have frames of this kind.
+constexpr std::uint32_t mark_of(RuntimeKind kind) { return kind == RuntimeKind::kV8 ? FLAMED_SLOTS : 0; }
 
 }  // namespace
 
@@ -56,6 +59,23 @@ bool RuntimeModules::is_known(ModuleId module) const {
   return known_.count(module) != 0;
 }
 
+/// Returns why it could not be entered into the kernel program.
+template <typename Frames>
+std::string RuntimeModules::enter(Known& known, const symbolizer::FileKey& file, const Frames& frames) {
+  const auto layout = as_program_layout(frames);
+  if (!layout) return "its frames have an unknown layout";
+  if (layouts_ + 1 >= FLAMED_MAX_LINKED_LAYOUTS) return "there are too many different runtimes";
+  if (const Status put = program_.put_layout(layouts_ + 1, *layout); !put) return put.error().message();
+  known.layout = ++layouts_ | mark_of(known.runtime->kind());
+  ++edition_;
+  if (known.runtime->kind() == RuntimeKind::kPython) {
+    const std::uint64_t device = std::uint64_t{file.device_major} << FLAMED_DEVICE_MINOR_BITS | file.device_minor;
+    // If there is no room, only programs that end within a moment lack their functions.
+    static_cast<void>(program_.put_program({file.inode, device}, {known.layout, known.runtime->first_code}).ok());
+  }
+  return {};
+}
+
 void RuntimeModules::add(ModuleId module, std::string path, const symbolizer::FileKey& file,
                          const Result<std::optional<symbolizer::RuntimeModule>>& found) {
   Known known{std::move(path), nullptr, 0, {}};
@@ -66,21 +86,8 @@ void RuntimeModules::add(ModuleId module, std::string path, const symbolizer::Fi
     known.problem = found.error().message();
   } else if (*found && kinds_.has((*found)->kind())) {
     known.runtime = std::make_shared<const symbolizer::RuntimeModule>(**found);
-    const std::optional<flamed_linked_layout> layout =
-        std::visit([](const auto& of_kind) { return as_program_layout(of_kind); }, known.runtime->layout);
-    if (!layout) {
-      known.problem = "its frames have an unknown layout";
-    } else if (layouts_ + 1 >= FLAMED_MAX_LINKED_LAYOUTS) {
-      known.problem = "there are too many different runtimes";
-    } else if (const Status put = program_.put_layout(layouts_ + 1, *layout); !put) {
-      known.problem = put.error().message();
-    } else {
-      known.layout = ++layouts_;
-      ++edition_;
-      const std::uint64_t device = std::uint64_t{file.device_major} << FLAMED_DEVICE_MINOR_BITS | file.device_minor;
-      // If there is no room, only programs that end within a moment lack their functions.
-      static_cast<void>(program_.put_program({file.inode, device}, {known.layout, known.runtime->first_code}).ok());
-    }
+    known.problem =
+        std::visit([&](const auto& layout) { return enter(known, file, layout.frames); }, known.runtime->layout);
   }
   if (!known.problem.empty()) spdlog::info("{}: the frames of its runtime are not read: {}", known.path, known.problem);
   known_.emplace(module, std::move(known));
@@ -119,11 +126,12 @@ std::vector<RuntimeModules::Fact> RuntimeModules::facts() const {
   const std::lock_guard lock(mutex_);
   for (const auto& [module, known] : known_) {
     if (known.runtime == nullptr && known.problem.empty()) continue;
-    Fact fact{known.path, {}, {}, known.problem};
+    Fact fact{known.path, {}, {}, known.problem, false};
     if (known.runtime != nullptr) {
       const symbolizer::RuntimeModule& runtime = *known.runtime;
       fact.version = std::string(runtimes::name_of(runtime.kind())) + " " +
                      std::visit([](const auto& layout) { return layout.version.text(); }, runtime.layout);
+      fact.is_by_slots = (known.layout & FLAMED_SLOTS) != 0;
       if (known.layout != 0) fact.how = std::visit([](const auto& layout) { return how_of(layout); }, runtime.layout);
     }
     facts.push_back(std::move(fact));

@@ -32,6 +32,7 @@ class RuntimeModules {
    public:
     virtual ~Program() = default;
     virtual Status put_layout(std::uint32_t number, const flamed_linked_layout& layout) = 0;
+    virtual Status put_layout(std::uint32_t number, const flamed_slot_layout& layout) = 0;
     virtual Status put_program(const flamed_program_file& file, const flamed_program_runtime& runtime) = 0;
   };
   /// `program` must outlive it. Runtimes of other `kinds` are left alone.
@@ -50,7 +51,7 @@ class RuntimeModules {
   struct Loaded {
     ModuleId module;
     RuntimeModulePtr runtime;
-    std::uint32_t layout = 0;  ///< its number in the kernel program
+    std::uint32_t layout = 0;  ///< its number in the kernel program, see flamed_process.runtime
     std::uint64_t base = 0;    ///< what was added to the module's addresses
   };
   /// Empty: the process has none that can be read.
@@ -65,9 +66,10 @@ class RuntimeModules {
 
   struct Fact {
     std::string path;
-    std::string version;  ///< "Python 3.13.5"; empty: not known
-    std::string how;      ///< how its frames are found; empty: they are not
-    std::string missing;  ///< what can't be read, and why; empty: nothing
+    std::string version;       ///< "Python 3.13.5"; empty: not known
+    std::string how;           ///< how its frames are found; empty: they are not
+    std::string missing;       ///< what can't be read, and why; empty: nothing
+    bool is_by_slots = false;  ///< its frames are read by frame pointers, see bpf/frame_slots.h
   };
   [[nodiscard]] std::vector<Fact> facts() const;
 
@@ -78,6 +80,9 @@ class RuntimeModules {
     std::uint32_t layout = 0;
     std::string problem;
   };
+
+  template <typename Frames>
+  std::string enter(Known& known, const symbolizer::FileKey& file, const Frames& frames);
 
   Program& program_;
   const runtimes::RuntimeKinds kinds_;

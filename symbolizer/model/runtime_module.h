@@ -12,12 +12,13 @@
 #include "runtimes/python/layout.h"
 #include "runtimes/runtime_function.h"
 #include "runtimes/runtime_kind.h"
+#include "runtimes/v8/layout.h"
 
 namespace flamed::symbolizer {
 
 struct RuntimeModule {
   /// In the order of runtimes::RuntimeKind.
-  std::variant<runtimes::PythonLayout> layout;
+  std::variant<runtimes::PythonLayout, runtimes::V8Layout> layout;
   /// Of its code: the address in the file minus the file offset.
   std::uint64_t code_bias = 0;
   /// The smallest address of code, as it is in the file.
@@ -30,6 +31,9 @@ struct RuntimeModule {
 struct RuntimeCode {
   std::uint64_t address = 0;
   std::uint64_t check = 0;  ///< see runtimes::check_word()
+  /// Not 0: an innermost instruction in code that was compiled at run time, which may be that code object's. Right
+  /// before and after a call it is not: then the code object is the caller's.
+  std::uint64_t pc = 0;
 
   friend bool operator==(const RuntimeCode&, const RuntimeCode&) = default;
 };
@@ -42,11 +46,16 @@ struct RuntimeProcess {
   std::uint32_t padding = 0;
   std::uint64_t base = 0;  ///< what was added to the module's addresses
   runtimes::PythonObjects python{};
+  runtimes::V8Objects v8{};
 };
 
 struct RuntimeAnswer {
-  runtimes::RuntimeFunction function;  ///< without a name: it could not be read
-  std::string why_not;
+  runtimes::RuntimeFunction function;  ///< without a name: it could not be read, or it is code of the runtime itself
+  std::string why_not;                 ///< empty: it has a name, or is code of the runtime itself
+  // With RuntimeCode::pc, the code that has the instruction:
+  std::uint64_t code_start = 0;  ///< in memory, as is the next one
+  std::uint64_t code_end = 0;
+  bool is_other = false;  ///< it is another function's, which is `function`
 };
 
 /// In one request.

@@ -15,6 +15,8 @@
 #include "runtimes/python/detect.h"
 #include "runtimes/python/names.h"
 #include "runtimes/remote_memory.h"
+#include "runtimes/v8/detect.h"
+#include "runtimes/v8/names.h"
 #include "symbolizer/elf/elf_program_image.h"
 #include "symbolizer/elf/elf_sections.h"
 
@@ -55,17 +57,67 @@ Result<std::optional<Layout>> find_layout(ElfProgramImage& image) {
   Result<std::optional<runtimes::PythonLayout>> python = runtimes::detect_python(image);
   if (!python) return std::move(python).error();
   if (*python) return std::optional<Layout>(**std::move(python));
+  Result<std::optional<runtimes::V8Layout>> v8 = runtimes::detect_v8(image);
+  if (!v8) return std::move(v8).error();
+  if (*v8) return std::optional<Layout>(**std::move(v8));
   return std::optional<Layout>();
 }
 
-Result<runtimes::RuntimeFunction> read_function(OpenMemory& memory, const RuntimeProcess& process,
-                                                const RuntimeCode& code) {
-  switch (process.kind) {
-    case runtimes::RuntimeKind::kPython:
-      return runtimes::read_python_function(memory, process.python, process.base, code.address);
+/// The functions of one request.
+class FunctionReader {
+ public:
+  FunctionReader(OpenMemory& memory, const RuntimeProcess& process)
+      : memory_(memory), process_(process), v8_(memory, process.v8) {}
+
+  RuntimeAnswer read(const RuntimeCode& code) {
+    RuntimeAnswer answer;
+    if (const Status status = fill(code, answer); !status) {
+      answer = {};
+      answer.why_not = status.error().message();
+    } else if (!is_unchanged(memory_, process_, code)) {
+      answer = {};
+      answer.why_not = "another one is at its address by now";
+    }
+    return answer;
   }
-  return Error("an unknown runtime");
-}
+
+ private:
+  Status fill(const RuntimeCode& code, RuntimeAnswer& answer) {
+    switch (process_.kind) {
+      case runtimes::RuntimeKind::kPython: {
+        Result<runtimes::RuntimeFunction> function =
+            runtimes::read_python_function(memory_, process_.python, process_.base, code.address);
+        if (!function) return std::move(function).error();
+        answer.function = std::move(function).value();
+        return {};
+      }
+      case runtimes::RuntimeKind::kV8:
+        return code.pc == 0 ? fill_v8(code.address, answer) : fill_v8_code(code, answer);
+    }
+    return Error("an unknown runtime");
+  }
+
+  Status fill_v8(std::uint64_t shared, RuntimeAnswer& answer) {
+    Result<std::optional<runtimes::RuntimeFunction>> function = v8_.function(shared);
+    if (!function) return std::move(function).error();
+    if (*function) answer.function = **std::move(function);
+    return {};
+  }
+
+  Status fill_v8_code(const RuntimeCode& code, RuntimeAnswer& answer) {
+    const Result<runtimes::V8Reader::Code> found = v8_.code_at(code.pc, code.address);
+    if (!found) return found.error();
+    if (found->shared == 0) return Error("code whose function is not known");
+    answer.code_start = found->start;
+    answer.code_end = found->start + found->size;
+    answer.is_other = found->shared != code.address;
+    return fill_v8(found->shared, answer);
+  }
+
+  OpenMemory& memory_;
+  const RuntimeProcess& process_;
+  runtimes::V8Reader v8_;
+};
 
 }  // namespace
 
@@ -87,16 +139,10 @@ Result<std::optional<RuntimeModule>> find_runtime(int fd) {
 std::vector<RuntimeAnswer> read_runtime_functions(int fd, const RuntimeProcess& process,
                                                   std::span<const RuntimeCode> codes) {
   OpenMemory memory(fd);
-  std::vector<RuntimeAnswer> answers(codes.size());
-  for (std::size_t i = 0; i < codes.size(); ++i) {
-    Result<runtimes::RuntimeFunction> function = read_function(memory, process, codes[i]);
-    if (!function)
-      answers[i].why_not = function.error().message();
-    else if (!is_unchanged(memory, process, codes[i]))
-      answers[i].why_not = "another one is at its address by now";
-    else
-      answers[i].function = std::move(function).value();
-  }
+  FunctionReader reader(memory, process);
+  std::vector<RuntimeAnswer> answers;
+  answers.reserve(codes.size());
+  for (const RuntimeCode& code : codes) answers.push_back(reader.read(code));
   return answers;
 }
 

@@ -474,6 +474,17 @@ bool decode_layout(WireReader& from, runtimes::PythonLayout& layout) {
   return true;
 }
 
+void encode_layout(WireWriter& to, const runtimes::V8Layout& layout) { to.array(std::span(&layout, 1)); }
+
+bool decode_layout(WireReader& from, runtimes::V8Layout& layout) {
+  std::vector<runtimes::V8Layout> layouts;
+  if (!from.array(layouts, 1)) return false;
+  if (layouts.size() != 1) return from.damaged("a V8 has no layout");
+  layout = layouts[0];
+  return layout.objects.code_head_kind <= runtimes::V8CodeHead::kDescriptor ||
+         from.damaged("a value is of no known kind");
+}
+
 }  // namespace
 
 void ValueCodec::encode(WireWriter& to, const std::optional<RuntimeModule>& value) {
@@ -499,6 +510,8 @@ bool ValueCodec::decode(WireReader& from, std::optional<RuntimeModule>& value) {
   switch (kind) {
     case runtimes::RuntimeKind::kPython:
       return decode_layout(from, value->layout.emplace<runtimes::PythonLayout>());
+    case runtimes::RuntimeKind::kV8:
+      return decode_layout(from, value->layout.emplace<runtimes::V8Layout>());
   }
   return false;
 }
@@ -506,13 +519,16 @@ bool ValueCodec::decode(WireReader& from, std::optional<RuntimeModule>& value) {
 // ---- RuntimeAnswers ----
 
 void ValueCodec::encode(WireWriter& to, const std::vector<RuntimeAnswer>& value) {
-  for (const auto& [function, why_not] : value) {
+  for (const auto& [function, why_not, code_start, code_end, is_other] : value) {
     const auto& [name, file, first_line, lines] = function;
     to.text(name);
     to.text(file);
     to.number(first_line);
     to.array(std::span(lines));
     to.text(why_not);
+    to.number(code_start);
+    to.number(code_end);
+    to.number(is_other);
   }
 }
 
@@ -520,11 +536,12 @@ bool ValueCodec::decode(WireReader& from, std::vector<RuntimeAnswer>& value, std
   value.clear();
   value.resize(count);
   return std::all_of(value.begin(), value.end(), [&](RuntimeAnswer& answer) {
-    auto& [function, why_not] = answer;
+    auto& [function, why_not, code_start, code_end, is_other] = answer;
     auto& [name, file, first_line, lines] = function;
     if (!from.text(name, runtimes::kMostTextBytes) || !from.text(file, runtimes::kMostTextBytes) ||
         !from.number(first_line) || !from.array(lines, runtimes::kMostLineRuns) ||
-        !from.text(why_not, kMaxReasonBytes)) {
+        !from.text(why_not, kMaxReasonBytes) || !from.number(code_start) || !from.number(code_end) ||
+        !from.flag(is_other)) {
       return false;
     }
     const auto is_after = [](const runtimes::LineRun& a, const runtimes::LineRun& b) { return a.first >= b.first; };

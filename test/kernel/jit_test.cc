@@ -106,7 +106,7 @@ TEST_CASE("without a map, the answer has a remedy") {
     WARN("SKIP: no node here");
     return;
   }
-  RunningDaemon daemon;
+  RunningDaemon daemon({"--runtimes", "off"});  // else it reads their names
   ChildProcess program({"node", victim("jit.js")});
   REQUIRE(has_samples(daemon, program.pid(), 100));
   const std::string answer = daemon.get_json("/profile?pid=" + std::to_string(program.pid())).dump();
@@ -119,7 +119,7 @@ TEST_CASE("functions of a node program have their names") {
     WARN("SKIP: no node here");
     return;
   }
-  RunningDaemon daemon;
+  RunningDaemon daemon({"--runtimes", "off"});  // else it reads their names
   ChildProcess program({"node", "--perf-basic-prof", victim("jit.js")});
   REQUIRE(has_samples(daemon, program.pid(), 200));
   // Any of them: Node 24 compiles the innermost into its callers.

@@ -12,6 +12,7 @@
 
 #include "test/catch.h"
 #include "test/kernel/folded_stacks.h"
+#include "test/kernel/own_stacks.h"
 #include "test/support/child_process.h"
 #include "test/support/running_daemon.h"
 #include "test/unit/runtimes/live_python.h"
@@ -19,10 +20,7 @@
 namespace flamed::test {
 namespace {
 
-using std::chrono::milliseconds;
 using std::chrono::seconds;
-
-std::string last_component(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 bool is_supported() {
 #if defined(__x86_64__)
@@ -31,33 +29,6 @@ bool is_supported() {
   WARN("SKIP: Python is read on x86-64 only");
   return false;
 #endif
-}
-
-/// "&from=": from now on.
-std::string since_now() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  std::this_thread::sleep_for(milliseconds(1));  // a window must not be empty
-  return "&from=" + std::to_string(std::chrono::duration_cast<milliseconds>(now).count());
-}
-
-/// The stack that a thread of the program shows of itself, as it is shown with lines, outermost first.
-std::string shown_stack(ChildProcess& program) {
-  std::string stack;
-  for (;;) {
-    const std::optional<std::string> line = program.read_line(seconds(60) * patience());
-    if (!line) FAIL("the program has shown no stack");
-    if (line->empty()) return stack;
-    std::istringstream words(*line);
-    std::string name;
-    std::string file;
-    std::string number;
-    std::getline(words, name, '\t');
-    std::getline(words, file, '\t');
-    std::getline(words, number);
-    name.append(" ").append(last_component(file)).append(":").append(number);
-    if (!stack.empty()) name.append(";");
-    stack.insert(0, name);
-  }
 }
 
 /// Of a folded stack with lines only the Python frames.

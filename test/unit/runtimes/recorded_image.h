@@ -2,7 +2,7 @@
 //
 // RecordedImage: what a runtime's detection asks of a file, as text, so that versions which the machine does not have
 // are tested as well. A line each: "x86-64", "needs LIBRARY", "symbol NAME ADDRESS SIZE", "bytes ADDRESS HEX",
-// "block ADDRESS"; numbers in hex. `record_python FILE` writes it.
+// "block ADDRESS"; numbers in hex. `record_runtime FILE` writes it.
 #pragma once
 
 #include <cstddef>

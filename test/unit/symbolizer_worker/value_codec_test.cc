@@ -376,14 +376,37 @@ TEST_CASE("a Python arrives as it was sent, and a value that is of no known kind
   CHECK(decode(encoded(bad), arrived) == "a value is of no known kind");
 }
 
-TEST_CASE("Python functions arrive as they were sent, and their lines are in order") {
+TEST_CASE("a V8 arrives as it was sent") {
+  runtimes::V8Layout layout;
+  layout.version = {11, 3, 244};
+  layout.frames.code = 24;
+  layout.objects.script_type = 167;
+  std::optional<RuntimeModule> sent{RuntimeModule{layout, 0x400000, 0x401000}};
+  std::optional<RuntimeModule> arrived;
+  REQUIRE(decode(encoded(sent), arrived).empty());
+  REQUIRE(arrived);
+  CHECK(arrived->kind() == runtimes::RuntimeKind::kV8);
+  CHECK(encoded(arrived) == encoded(sent));
+  check_every_cut(sent);
+  layout.objects.code_head_kind = static_cast<runtimes::V8CodeHead>(9);
+  sent->layout = layout;
+  CHECK(decode(encoded(sent), arrived) == "a value is of no known kind");
+}
+
+TEST_CASE("functions of a runtime arrive as they were sent, and their lines are in order") {
   std::vector<RuntimeAnswer> sent(2);
   sent[0].function = {"Server.run", "/srv/app.py", 7, {{0, 7}, {4, 9}}};
+  sent[0].code_start = 0x7000;
+  sent[0].code_end = 0x7100;
+  sent[0].is_other = true;
   sent[1].why_not = "it changed";
   std::vector<RuntimeAnswer> arrived;
   REQUIRE(decode(encoded(sent), arrived, 2).empty());
   CHECK(arrived[0].function.name == "Server.run");
   CHECK(arrived[0].function.lines == sent[0].function.lines);
+  CHECK(arrived[0].code_start == 0x7000);
+  CHECK(arrived[0].code_end == 0x7100);
+  CHECK(arrived[0].is_other);
   CHECK(arrived[1].why_not == "it changed");
   check_every_cut(sent, 2);
   sent[0].function.lines[1].first = 0;

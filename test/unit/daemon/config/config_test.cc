@@ -266,6 +266,23 @@ TEST_CASE("flamed listens beyond this host only with a token") {
   }
 }
 
+TEST_CASE("runtimes are all, none, or those that are listed") {
+  using runtimes::RuntimeKind;
+  Config config;
+  CHECK(config.runtimes == runtimes::RuntimeKinds::all());
+  REQUIRE(apply_json(R"({"runtimes": "off"})", config).ok());
+  CHECK(config.runtimes.is_empty());
+  REQUIRE(apply_json(R"({"runtimes": "node"})", config).ok());
+  CHECK(config.runtimes.has(RuntimeKind::kV8));
+  CHECK_FALSE(config.runtimes.has(RuntimeKind::kPython));
+  REQUIRE(apply_json(R"({"runtimes": "python,node"})", config).ok());
+  CHECK(config.runtimes == runtimes::RuntimeKinds::all());
+  for (const std::string text : {"ruby", "python,", ",python", "python,,node", "on,python", ""}) {
+    CAPTURE(text);
+    CHECK_FALSE(apply_json("{\"runtimes\": \"" + text + "\"}", config).ok());
+  }
+}
+
 TEST_CASE("an unknown key is refused with the list of known ones") {
   Config config;
   const Status status = apply_json(R"({"frequency": 99})", config);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes what the detection of Python asks of a file, see recorded_image.h. Usage: record_python FILE
+// Writes what the detection of runtimes asks of a file, see recorded_image.h. Usage: record_runtime FILE
 #include <fcntl.h>
 
 #include <cstdio>
@@ -10,6 +10,7 @@
 
 #include "base/handle.h"
 #include "runtimes/python/detect.h"
+#include "runtimes/v8/detect.h"
 #include "symbolizer/elf/elf_program_image.h"
 
 namespace {
@@ -75,11 +76,14 @@ int main(int argc, char** argv) {
   symbolizer::ElfProgramImage image(*sections);
   Recorder recorder(image);
   if (image.is_x86_64()) std::cout << "x86-64\n";
-  const auto layout = runtimes::detect_python(recorder);
-  std::cerr << argv[1] << ": "
-            << (!layout    ? layout.error().message()
-                : !*layout ? "not Python"
-                           : "Python " + (*layout)->version.text())
-            << '\n';
+  const auto show = [&](const char* runtime, const auto& layout) {
+    std::cerr << argv[1] << ": "
+              << (!layout    ? layout.error().message()
+                  : !*layout ? std::string("not ") + runtime
+                             : std::string(runtime) + " " + (*layout)->version.text())
+              << '\n';
+  };
+  show("Python", runtimes::detect_python(recorder));
+  show("V8", runtimes::detect_v8(recorder));
   return 0;
 }

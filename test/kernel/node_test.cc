@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Node programs show their own functions, however they are compiled, and whatever stands between them.
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <iterator>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "test/catch.h"
+#include "test/kernel/folded_stacks.h"
+#include "test/kernel/own_stacks.h"
+#include "test/support/child_process.h"
+#include "test/support/running_daemon.h"
+
+namespace flamed::test {
+namespace {
+
+using std::chrono::seconds;
+
+const std::string kVictim = std::string(NODE_VICTIMS) + "/node_golden.js";
+
+/// The machine's own Node, and those that FLAMED_NODES names, with colons between them.
+std::vector<std::string> nodes() {
+  std::vector<std::string> programs;
+  if (!std::string(NODE).empty()) programs.emplace_back(NODE);
+  const char* const more = std::getenv("FLAMED_NODES");
+  std::istringstream list(more == nullptr ? "" : more);
+  for (std::string program; std::getline(list, program, ':');) {
+    if (!program.empty()) programs.push_back(program);
+  }
+  if (programs.empty()) WARN("SKIP: there is no Node: install nodejs, or set FLAMED_NODES");
+  return programs;
+}
+
+/// Files of native functions with lines.
+const std::string kNative[] = {".c", ".cc", ".cpp", ".h", ".S"};
+
+/// Of a stack without lines, or with them, only the frames that have a JavaScript file.
+std::string script_part(const std::string& folded, bool with_lines) {
+  std::string part;
+  std::istringstream frames(folded);
+  for (std::string frame; std::getline(frames, frame, ';');) {
+    const std::size_t space = frame.find(' ');
+    const std::size_t colon = frame.rfind(':');
+    const bool has_line = space != std::string::npos && colon != std::string::npos && space < colon &&
+                          frame.find_first_not_of("0123456789", colon + 1) == std::string::npos;
+    if (frame != "[javascript]" && !has_line) continue;
+    const bool is_native = std::any_of(std::begin(kNative), std::end(kNative), [&](const std::string& extension) {
+      return frame.find(extension + ":") != std::string::npos;
+    });
+    if (is_native) continue;
+    part += (part.empty() ? "" : ";") + (with_lines ? frame : frame.substr(0, colon));
+  }
+  return part;
+}
+
+void check_stacks(RunningDaemon& daemon, const std::vector<std::string>& command, bool with_lines) {
+  ChildProcess program(command);
+  const std::string expected = script_part(shown_stack(program), with_lines);
+  const std::string profile = profile_of(program.pid()) + "&lines=1";
+  const auto is_shown = [&] {
+    const FoldedStacks stacks = daemon.folded(profile);
+    return std::any_of(stacks.begin(), stacks.end(),
+                       [&](const auto& stack) { return script_part(stack.first, with_lines) == expected; });
+  };
+  CHECK(RunningDaemon::eventually(seconds(30) * patience(), is_shown));
+  const std::string since = since_now();
+  REQUIRE(has_samples(daemon, program.pid(), 100, since));
+  const FoldedStacks stacks = daemon.folded(profile + since);
+  std::string others;
+  std::uint64_t equal = 0;
+  std::uint64_t of_program = 0;
+  for (const auto& [stack, count] : stacks) {
+    const std::string part = script_part(stack, with_lines);
+    if (part.empty()) continue;  // another thread: the compiler's, or the collector's
+    of_program += count;
+    if (part == expected)
+      equal += count;
+    else
+      others += std::to_string(count) + " " + stack + "\n";
+  }
+  CAPTURE(expected, others, of_program, total(stacks));
+  CHECK(of_program >= 80);
+  CHECK(static_cast<double>(equal) >= 0.99 * static_cast<double>(of_program));
+}
+
+TEST_CASE("a Node program's stacks are those that it shows of itself") {
+#if !defined(__x86_64__)
+  WARN("SKIP: V8 is read on x86-64 only");
+  return;
+#endif
+  RunningDaemon daemon;
+  for (const std::string& node : nodes()) {
+    for (const std::string mode : {"loop", "recursion", "methods", "getter", "sort", "map", "reviver", "replace",
+                                   "apply", "bound", "generator", "async", "timer", "closures", "compiled"}) {
+      INFO(node << " " << mode);
+      check_stacks(daemon, {node, kVictim, mode}, false);
+    }
+  }
+}
+
+TEST_CASE("interpreted JavaScript has the lines that run") {
+#if !defined(__x86_64__)
+  WARN("SKIP: V8 is read on x86-64 only");
+  return;
+#endif
+  RunningDaemon daemon;
+  for (const std::string& node : nodes()) {
+    for (const std::string mode : {"loop", "methods", "sort", "generator", "timer"}) {
+      INFO(node << " " << mode);
+      check_stacks(daemon, {node, kVictim, mode, "interpreted"}, true);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace flamed::test
