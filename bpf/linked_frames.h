@@ -89,6 +89,8 @@ static __always_inline void linked_begin(struct linked_walk* walk, const struct 
   walk->is_cut = 0;
   walk->joined = 0;
   walk->is_news = 0;
+  walk->may_copy = 0;
+  walk->copy_count = 0;
   walk->runs = 0;
   walk->last = 0;
   walk->window_start = 0;
@@ -193,6 +195,41 @@ static __always_inline int linked_is_met(const struct linked_walk* walk, struct 
   return 0;
 }
 
+/* A code object that this CPU has not met lately. If none has, it is to be copied, or the daemon to be notified. */
+static __always_inline void linked_note_new(struct linked_walk* walk, struct met_codes* met, __u64 code, __u64 check,
+                                            int may_notify) {
+  __u32 place = walk->copy_count;
+  const int may_copy = walk->may_copy && place < FLAMED_MOST_CODE_COPIES;
+  if ((!may_notify && !may_copy) || linked_is_met(walk, met, code, check)) return;
+  if (may_notify) walk->is_news = 1;
+  if (!may_copy) return;
+  walk->copy_count = place + 1;
+  FLAMED_OPAQUE(place); /* so that it is masked in any case */
+  walk->copies[place & (FLAMED_MOST_CODE_COPIES - 1)].code = code;
+  walk->copies[place & (FLAMED_MOST_CODE_COPIES - 1)].check = check;
+}
+
+/* Copies one part of a code object, or what there is of it before the end of the page. */
+static __always_inline void linked_copy_part(struct flamed_code_copy* copy, __u32 part, __u64 address) {
+  __u32 bytes = FLAMED_CODE_PART_BYTES;
+  copy->places[part].address = address;
+  copy->places[part].bytes = 0;
+  if (!address) return;
+  if (bpf_probe_read_user(copy->parts[part], FLAMED_CODE_PART_BYTES, (void*)address)) {
+    bytes = 4096 - (address & 4095);
+    FLAMED_OPAQUE(bytes);
+    if (bytes >= FLAMED_CODE_PART_BYTES || bpf_probe_read_user(copy->parts[part], bytes, (void*)address)) return;
+  }
+  copy->places[part].bytes = bytes;
+}
+
+static __always_inline void linked_copy_code(struct flamed_code_copy* copy, const struct flamed_linked_layout* layout,
+                                             __u64 code) {
+  linked_copy_part(copy, 0, code);
+  for (__u32 part = 1; part < FLAMED_CODE_PARTS; part++)
+    linked_copy_part(copy, part, linked_word(code + layout->parts[part - 1]));
+}
+
 /*
  * One frame further. Returns 0 when the walk is over. Sets walk->is_news if it is of a code object that no CPU has met,
  * and `may_notify`.
@@ -224,7 +261,7 @@ static __always_inline int linked_step(struct linked_walk* walk, const struct fl
   struct flamed_linked_frame* frame = &walk->frames[place & (FLAMED_MAX_LINKED_FRAMES - 1)];
   frame->code = code >> 3 << FLAMED_INSTRUCTION_BITS | linked_instruction(walk, layout, first, code);
   const __u64 check = linked_known_check(walk, layout->check, layout->check_words, known, code, &is_new);
-  if (is_new && may_notify && !linked_is_met(walk, met, code, check)) walk->is_news = 1;
+  if (is_new) linked_note_new(walk, met, code, check, may_notify);
   frame->check = (__u64)walk->call_count << FLAMED_CHECK_BITS | check;
   walk->frame_count = count + 1;
   if (layout->boundary_kind == FLAMED_BOUNDARY_MARKED && boundary) {

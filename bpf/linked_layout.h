@@ -29,6 +29,30 @@ struct flamed_state_place {
   __u64 address; /* in the module: the process has it at this plus the module's base */
 };
 
+/*
+ * What tells of a code object, as it was when a sample met it: the first bytes of the object, its name, its file and
+ * its lines. For programs that may end before the daemon can read their memory. Secret: only the ELF worker looks at
+ * it.
+ */
+#define FLAMED_CODE_PARTS 4
+#define FLAMED_CODE_PART_BYTES 256
+/* In one sample. Others are met by later samples. */
+#define FLAMED_MOST_CODE_COPIES 16
+/* Of processes that are younger. Names of others are read in time. */
+#define FLAMED_YOUNG_PROCESS_NS 1000000000ULL
+struct flamed_code_copy {
+  __u32 tgid;
+  __u32 reserved;
+  __u64 start_boottime_ns; /* of the process, as in flamed_sample */
+  __u64 code;              /* address */
+  __u64 check;
+  struct {
+    __u64 address;
+    __u64 bytes; /* 0: it could not be read */
+  } places[FLAMED_CODE_PARTS];
+  __u8 parts[FLAMED_CODE_PARTS][FLAMED_CODE_PART_BYTES];
+};
+
 enum flamed_linked_instruction {
   FLAMED_INSTRUCTION_ADDRESS = 0,
   FLAMED_INSTRUCTION_BYTE_OFFSET = 1,
@@ -60,7 +84,9 @@ struct flamed_linked_layout {
   __u16 first_instruction; /* in a code object */
   __u16 first_call;        /* with FLAMED_BOUNDARY_MARKED, in a thread state: the innermost call */
   __u16 next_call;         /* in a call */
-  __u64 reserved;
+  /* In a code object: the addresses of its name, file and lines, see flamed_code_copy; 0: they are not copied. */
+  __u16 parts[FLAMED_CODE_PARTS - 1];
+  __u16 reserved;
 };
 
 /*
@@ -125,10 +151,15 @@ struct linked_walk {
   __u32 tgid;
   __u32 now_seconds;
   __u32 is_news;      /* there is a code object that the daemon should look at */
+  __u32 may_copy;     /* so many more code objects may be copied */
+  __u32 copy_count;   /* to be copied: `copies` */
   __u32 runs;         /* of the program, for this walk */
   __u64 last;         /* the frame before */
   __u64 window_start; /* address of words[0]; 0: there is nothing in it */
   __u64 words[FLAMED_LINKED_WORDS];
+  struct {
+    __u64 code, check;
+  } copies[FLAMED_MOST_CODE_COPIES];
   struct flamed_linked_frame frames[FLAMED_MAX_LINKED_FRAMES]; /* innermost first */
   __u64 calls[FLAMED_MAX_LINKED_CALLS];                        /* innermost first, in ascending order; see
                                                                   FLAMED_CALL_ADDRESS */

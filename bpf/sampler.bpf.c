@@ -150,6 +150,12 @@ struct {
   __type(value, struct met_codes);
 } met_codes SEC(".maps");
 
+/* Of struct flamed_code_copy. */
+struct {
+  __uint(type, BPF_MAP_TYPE_RINGBUF);
+  __uint(max_entries, 512 * 1024);
+} code_copies SEC(".maps");
+
 /* The program calls itself: a walk over all frames in one run is too much for older verifiers. */
 #define WALK_PROGRAM 0
 /* Ends a sample of kernel code, if the daemon knows the kernel's unwind tables. */
@@ -162,16 +168,17 @@ struct {
 #define END_PROGRAM 5
 #define POINTER_WALK_PROGRAM 6
 #define SLOT_WALK_PROGRAM 7
+#define CODE_COPY_PROGRAM 8
 struct {
   __uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-  __uint(max_entries, 8);
+  __uint(max_entries, 9);
   __uint(key_size, sizeof(__u32));
   __uint(value_size, sizeof(__u32));
 } programs SEC(".maps");
 
 /*
  * Frames in one run. Of the 33 tail calls that the kernel allows, 29 walk 1,044 frames; two more end a sample, and two
- * walk a runtime's frames, before the native walk or after it.
+ * walk a runtime's frames, before the native walk or after it. Copies of code objects take the place of 36 frames.
  */
 #define LINKED_WALK_RUNS 2
 #define SLOT_WALK_RUNS 2
@@ -508,6 +515,40 @@ static __always_inline __u64 thread_pointer_by_type(void) {
   return pointer;
 }
 
+/* After the runtime's frames. */
+static __always_inline int go_on(struct bpf_perf_event_data* ctx, struct workspace* work) {
+  if (work->record.sample.flags & FLAMED_WALKED_BY_TABLES) bpf_tail_call(ctx, &programs, WALK_PROGRAM);
+  if (has_to_wait(work)) bpf_tail_call(ctx, &programs, SLICE_PROGRAM);
+  return end_user_stack(ctx, work);
+}
+
+/* Copies what tells of code objects that were met for the first time, in a process that may end soon. */
+SEC("perf_event")
+int copy_codes(struct bpf_perf_event_data* ctx) {
+  __u32 zero = 0;
+  struct workspace* work = find_workspace();
+  struct linked_walk* linked = bpf_map_lookup_elem(&linked_walks, &zero);
+  if (!work || !linked) return 0;
+  const struct flamed_sample* sample = &work->record.sample;
+  __u32 number = sample->linked_layout;
+  const struct flamed_linked_layout* layout = bpf_map_lookup_elem(&linked_layouts, &number);
+  if (!layout) return 0;
+
+  for (__u32 i = 0; i < FLAMED_MOST_CODE_COPIES; i++) {
+    if (i >= linked->copy_count) break;
+    struct flamed_code_copy* copy = bpf_ringbuf_reserve(&code_copies, sizeof(*copy), 0);
+    if (!copy) break;
+    copy->tgid = sample->tgid;
+    copy->reserved = 0;
+    copy->start_boottime_ns = sample->start_boottime_ns;
+    copy->code = linked->copies[i].code;
+    copy->check = linked->copies[i].check;
+    linked_copy_code(copy, layout, copy->code);
+    bpf_ringbuf_submit(copy, BPF_RB_NO_WAKEUP);
+  }
+  return go_on(ctx, work);
+}
+
 /*
  * Up to FLAMED_LINKED_RUN frames of the process's runtime; then itself again, or the walk of the native stack, which
  * finds out where the runtime's frames belong.
@@ -530,6 +571,8 @@ int walk_linked_frames(struct bpf_perf_event_data* ctx) {
     linked_begin(linked, layout, work->walk.runtime_base, read_by_type ? thread_pointer_by_type() : thread_pointer());
     linked->tgid = sample->tgid;
     linked->now_seconds = work->walk.now_seconds;
+    linked->may_copy =
+        layout->parts[0] && bpf_ktime_get_boot_ns() - sample->start_boottime_ns < FLAMED_YOUNG_PROCESS_NS;
   }
   const int may_notify = work->walk.began_ns - work->noticed_ns >= NOTICE_PERIOD_NS;
   for (__u64 i = 0; i < FLAMED_LINKED_RUN; i++) { /* 64 bits: see walk_user_stack() */
@@ -542,9 +585,12 @@ int walk_linked_frames(struct bpf_perf_event_data* ctx) {
   sample->linked_frames = (__u16)linked->frame_count;
   if (linked->is_news) notify_daemon(work, FLAMED_NEW_CODE);
   if (linked->frame_count && linked->call_count) work->walk.next_call = linked->calls[0] & FLAMED_CALL_ADDRESS;
-  if (sample->flags & FLAMED_WALKED_BY_TABLES) bpf_tail_call(ctx, &programs, WALK_PROGRAM);
-  if (has_to_wait(work)) bpf_tail_call(ctx, &programs, SLICE_PROGRAM);
-  return end_user_stack(ctx, work);
+  /* A long walk by frame pointers, which came before, has left no call for it. */
+  if (linked->copy_count && sample->user_count <= FLAMED_MAX_USER_FRAMES - FRAMES_PER_RUN) {
+    work->calls++;
+    bpf_tail_call(ctx, &programs, CODE_COPY_PROGRAM);
+  }
+  return go_on(ctx, work);
 }
 
 /*

@@ -54,6 +54,8 @@ struct LinkedFrames {
   /// In a code object: words of 8 bytes that tell it from another one that has had its address.
   std::uint16_t check = 0;
   std::uint8_t check_words = 0;
+  /// In a code object: the addresses of its name, its file and its lines. 0: there are none.
+  std::array<std::uint16_t, 3> parts{};
 
   /// How native code that called the runtime is recognised.
   enum class Boundary : std::uint8_t {

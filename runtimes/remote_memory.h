@@ -15,6 +15,8 @@ class RemoteMemory {
   virtual ~RemoteMemory() = default;
   /// False if not all of it can be read.
   virtual bool read(std::uint64_t address, std::span<std::byte> to) = 0;
+  /// How many bytes from there on may be there: of a copy that is cut, fewer than `most`.
+  [[nodiscard]] virtual std::size_t extent(std::uint64_t /*address*/, std::size_t most) const { return most; }
 };
 
 /// A number at an address. Empty: it can't be read.

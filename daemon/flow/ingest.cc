@@ -92,6 +92,7 @@ void Ingest::apply(const EventBatch& batch) {
   if (!batch.has_side_band) processes_.on_no_events();
   if (batch.side_band_lost_from) processes_.on_events_lost(*batch.side_band_lost_from, batch.drained_at);
   malformed_ = batch.malformed;
+  if (runtimes_ != nullptr) runtimes_->keep(batch.code_copies, batch.drained_at);
   // A process may have been forked in this batch, and be in doubt from some later time on.
   auto muted = batch.muted.begin();
   const auto doubt_until = [&](MonotonicTime time) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <iterator>
 #include <limits>
 #include <optional>
@@ -28,6 +29,8 @@ constexpr std::size_t kMostWaiting = 4096;
 /// The collector may have moved code by then, and other code may be in its place.
 constexpr std::int64_t kCompiledNs = 5 * kNsPerSecond;
 constexpr std::size_t kMostCompiled = 16'384;
+/// Of all processes: 4.5 MiB.
+constexpr std::size_t kMostCopies = 4096;
 constexpr std::int64_t kTidyNs = 10 * kNsPerSecond;
 
 constexpr std::uint64_t kCheckMask = (std::uint64_t{1} << FLAMED_CHECK_BITS) - 1;
@@ -91,6 +94,33 @@ RuntimeStacks::Known* RuntimeStacks::known_of(symbolizer::Process& process, Mono
   }
   found->second.used_at = std::max(found->second.used_at, time);
   return &found->second;
+}
+
+void RuntimeStacks::keep(std::span<const flamed_code_copy> copies, MonotonicTime now) {
+  for (const flamed_code_copy& copy : copies) {
+    if (copy_count_ >= kMostCopies) return;
+    symbolizer::CopiedCode code{{copy.code, copy.check, 0}};
+    for (std::size_t i = 0; i < code.places.size(); ++i) {
+      code.places[i] = {copy.places[i].address, std::min<std::uint64_t>(copy.places[i].bytes, code.kPartBytes)};
+      std::memcpy(code.parts[i].data(), copy.parts[i], code.places[i].bytes);
+    }
+    const ProcessId process{static_cast<std::int32_t>(copy.tgid), copy.start_boottime_ns / ProcessId::kNsPerTick};
+    Copies& of_process = copies_[process];
+    of_process.kept_at = now;
+    of_process.codes.push_back(code);
+    ++copy_count_;
+  }
+}
+
+void RuntimeStacks::take_copy(ProcessId process, const RuntimeCode& code, std::vector<symbolizer::CopiedCode>& to) {
+  const auto copies = copies_.find(process);
+  if (copies == copies_.end()) return;
+  std::vector<symbolizer::CopiedCode>& codes = copies->second.codes;
+  const auto copy = std::find_if(codes.begin(), codes.end(), [&](const auto& each) { return each.code == code; });
+  if (copy == codes.end()) return;
+  to.push_back(*copy);
+  codes.erase(copy);
+  --copy_count_;
 }
 
 bool RuntimeStacks::take(symbolizer::Process& process, const store::StackSample& sample, std::size_t native,
@@ -159,7 +189,9 @@ void RuntimeStacks::ask(Known& known, const symbolizer::Process& process, std::s
   for (const flamed_linked_frame& frame : linked.frames) {
     const RuntimeCode code = code_of(frame);
     if (request.codes.size() >= symbolizer::kMostRuntimeCodes) break;
-    if (known.codes.try_emplace(code).second) request.codes.push_back(code);
+    if (!known.codes.try_emplace(code).second) continue;
+    request.codes.push_back(code);
+    take_copy(process.id, code, request.copies);
   }
   const std::optional<RuntimeCode> innermost = innermost_code(known, native, linked);
   if (innermost && request.codes.size() < symbolizer::kMostRuntimeCodes &&
@@ -349,6 +381,11 @@ void RuntimeStacks::tidy(MonotonicTime now) {
     return (running == nullptr || running->id != each.first) && now.ns - each.second.used_at.ns >= kTidyNs;
   };
   std::erase_if(known_, is_gone);
+  std::erase_if(copies_, [&](const auto& each) {
+    if (now.ns - each.second.kept_at.ns < kTidyNs) return false;
+    copy_count_ -= each.second.codes.size();
+    return true;
+  });
   std::size_t codes = 0;
   for (const auto& [process, known] : known_) codes += known.codes.size();
   if (codes > kMostCodes) {

@@ -70,6 +70,9 @@ class RuntimeStacks {
   /// What the kernel program has to know of the process.
   [[nodiscard]] RuntimePlace place_of(const symbolizer::Process& process) const;
 
+  /// Copies of code that samples have met. They come before these samples.
+  void keep(std::span<const flamed_code_copy> copies, MonotonicTime now);
+
   /// `sample` is what was made of the native stack, `native` of its frames are user space's. Stores the sample, now or
   /// later. False: the process has no runtime that is known, so the caller stores it.
   bool take(symbolizer::Process& process, const store::StackSample& sample, std::size_t native,
@@ -155,6 +158,7 @@ class RuntimeStacks {
                  MonotonicTime time) const;
   void ask(Known& known, const symbolizer::Process& process, std::span<const Frame> native, const LinkedStack& linked,
            MonotonicTime time);
+  void take_copy(ProcessId process, const symbolizer::RuntimeCode& code, std::vector<symbolizer::CopiedCode>& to);
   void learn(RuntimeNamer::Answer& answer, MonotonicTime now);
   [[nodiscard]] Frame frame_of(const Known& known, const flamed_linked_frame& frame, bool is_compiled = false);
   void join_frame_slots(const Known& known, const store::StackSample& sample, std::size_t native,
@@ -168,6 +172,13 @@ class RuntimeStacks {
   const Parts parts_;
   std::unordered_map<ProcessId, Known> known_;
   std::vector<Waiting> waiting_;
+  /// Of young processes, until they are asked for.
+  struct Copies {
+    MonotonicTime kept_at;
+    std::vector<symbolizer::CopiedCode> codes;
+  };
+  std::unordered_map<ProcessId, Copies> copies_;
+  std::size_t copy_count_ = 0;
   bool has_changed_ = false;
   MonotonicTime tidied_at_{};
   std::vector<Frame> runtime_frames_;  ///< scratch of store_joined()

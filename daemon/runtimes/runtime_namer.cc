@@ -44,11 +44,11 @@ Result<std::vector<symbolizer::RuntimeAnswer>> RuntimeNamer::read(const Request&
     return Error("memory of processes of its user does not answer", ETIMEDOUT);
   }
   const Result<int> memory = memory_of(request);
-  if (!memory) return memory.error();
+  if (!memory && request.copies.empty()) return memory.error();
   const SystemClock clock;
   const MonotonicTime began = clock.monotonic();
   Result<std::vector<symbolizer::RuntimeAnswer>> names =
-      reader_.read_runtime_functions(*memory, request.where, request.codes);
+      reader_.read_runtime_functions(memory ? *memory : -1, request.where, request.codes, request.copies);
   const bool is_slow = clock.monotonic().ns - began.ns >= kStuckNs;
   if (!names && names.error().code() != EAGAIN && is_slow) ++stuck_[request.user];
   return names;

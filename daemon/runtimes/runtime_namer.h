@@ -35,7 +35,8 @@ class RuntimeNamer {
     std::uint64_t exec_id = 0;  ///< of its program: another one has other memory
     std::uint32_t user = 0;
     symbolizer::RuntimeProcess where;
-    std::vector<symbolizer::RuntimeCode> codes;  ///< at most symbolizer::kMostRuntimeCodes
+    std::vector<symbolizer::RuntimeCode> codes;    ///< at most symbolizer::kMostRuntimeCodes
+    std::vector<symbolizer::CopiedCode> copies{};  ///< of some of them
   };
   struct Answer {
     Request request;

@@ -56,6 +56,7 @@ void EventBatch::clear() {
   side_band_lost_from.reset();
   waits_seen.reset();
   muted.clear();
+  code_copies.clear();
 }
 
 }  // namespace flamed::daemon

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "bpf/linked_layout.h"
 #include "daemon/sampler/record.h"
 #include "daemon/sampler/side_band_shares.h"
 #include "store/model/gap.h"
@@ -99,6 +100,8 @@ class EventBatch {
   std::optional<MonotonicTime> waits_seen{};
   /// Processes whose records were skipped, see SideBandShares.
   std::vector<SideBandShares::Muted> muted;
+  /// Code that these samples or later ones have met.
+  std::vector<flamed_code_copy> code_copies;
 
  private:
   void sort();

@@ -47,6 +47,7 @@ constexpr std::uint32_t kLinkedEndProgram = 4;
 constexpr std::uint32_t kEndProgram = 5;
 constexpr std::uint32_t kPointerWalkProgram = 6;
 constexpr std::uint32_t kSlotWalkProgram = 7;
+constexpr std::uint32_t kCodeCopyProgram = 8;
 constexpr const char* kTablesAreToCome = "the program that walks by them is being loaded";
 constexpr const char* kLockdown = "/sys/kernel/security/lockdown";
 
@@ -178,13 +179,15 @@ Result<Skeleton> load_program(std::uint32_t possible_cpus, const KernelProgram::
   ::bpf_program__set_autoload(program->progs.walk_linked_frames, false);
   ::bpf_program__set_autoload(program->progs.walk_frame_slots, false);
   ::bpf_program__set_autoload(program->progs.end_linked, false);
+  ::bpf_program__set_autoload(program->progs.copy_codes, false);
   ::bpf_program__set_autoload(program->progs.take_slice, use_stack_slices);
   for (bpf_map* map : {program->maps.kernel_sites, program->maps.orc_blocks, program->maps.orc_copies}) {
     ::bpf_map__set_autocreate(map, false);
   }
   if (!use_runtimes) {
     for (bpf_map* map : {program->maps.linked_layouts, program->maps.slot_layouts, program->maps.linked_walks,
-                         program->maps.known_codes, program->maps.met_codes, program->maps.program_runtimes}) {
+                         program->maps.known_codes, program->maps.met_codes, program->maps.program_runtimes,
+                         program->maps.code_copies}) {
       ::bpf_map__set_autocreate(map, false);
     }
   }
@@ -272,6 +275,8 @@ struct KernelProgram::Loaded {
   bool reads_by_type;
   WalkPrograms walks;
   NoticeRing notices{};
+  std::vector<flamed_code_copy> copied{};  ///< taken from the next one
+  NoticeRing code_copies{};                ///< null: it walks no frames of runtimes
 };
 
 Result<KernelProgram> KernelProgram::load(bool use_unwind_tables, bool use_stack_slices, bool use_runtimes) {
@@ -323,6 +328,16 @@ Result<KernelProgram> KernelProgram::make(const Variant& variant, bool is_fallba
   const int map = ::bpf_map__fd(program.maps.notices);
   loaded->notices.reset(::ring_buffer__new(map, ignore, nullptr, nullptr));
   if (!loaded->notices) return Error::from_errno("opening the ring of notices");
+  if (variant.use_unwind_tables && variant.use_runtimes) {
+    const auto take = [](void* to, void* record, std::size_t bytes) {
+      if (bytes < sizeof(flamed_code_copy)) return 0;
+      static_cast<std::vector<flamed_code_copy>*>(to)->push_back(*static_cast<const flamed_code_copy*>(record));
+      return 0;
+    };
+    loaded->code_copies.reset(
+        ::ring_buffer__new(::bpf_map__fd(program.maps.code_copies), take, &loaded->copied, nullptr));
+    if (!loaded->code_copies) return Error::from_errno("opening the ring of copies of code");
+  }
   return KernelProgram(std::move(loaded));
 }
 
@@ -365,6 +380,13 @@ int KernelProgram::notices_fd() const { return ::ring_buffer__epoll_fd(loaded_->
 
 void KernelProgram::consume_notices() { ::ring_buffer__consume(loaded_->notices.get()); }
 
+void KernelProgram::take_code_copies(std::vector<flamed_code_copy>& copies) {
+  if (!loaded_->code_copies) return;
+  ::ring_buffer__consume(loaded_->code_copies.get());
+  copies.insert(copies.end(), loaded_->copied.begin(), loaded_->copied.end());
+  loaded_->copied.clear();
+}
+
 SampleCounts KernelProgram::counts() const { return loaded_->counters.sum(); }
 
 SampleCounts KernelProgram::counts_of(int cpu) const { return loaded_->counters.of(static_cast<std::size_t>(cpu)); }
@@ -394,8 +416,10 @@ Status WalkPrograms::load_user_walk() {
 Status WalkPrograms::load_linked_walk() {
   // The walk's samples need the other one from the first on.
   Result<Fd> end = load_walk_beside(first_, reads_by_type_, &Programs::end_linked, kLinkedEndProgram);
-  Result<Fd> walk = end ? load_walk_beside(first_, reads_by_type_, &Programs::walk_linked_frames, kLinkedWalkProgram)
-                        : Result<Fd>(end.error());
+  Result<Fd> copies =
+      end ? load_walk_beside(first_, reads_by_type_, &Programs::copy_codes, kCodeCopyProgram) : Result<Fd>(end.error());
+  Result<Fd> walk = copies ? load_walk_beside(first_, reads_by_type_, &Programs::walk_linked_frames, kLinkedWalkProgram)
+                           : Result<Fd>(copies.error());
   // Without it, only runtimes whose frames are found by frame pointers lack their functions.
   Result<Fd> slots = walk ? load_walk_beside(first_, reads_by_type_, &Programs::walk_frame_slots, kSlotWalkProgram)
                           : Result<Fd>(walk.error());
@@ -407,6 +431,7 @@ Status WalkPrograms::load_linked_walk() {
   linked_walk_ = std::move(walk).value();
   linked_end_ = std::move(end).value();
   if (slots) slot_walk_ = std::move(slots).value();
+  code_copies_ = std::move(copies).value();
   return {};
 }
 

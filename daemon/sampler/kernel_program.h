@@ -13,10 +13,12 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/handle.h"
 #include "base/result.h"
 #include "bpf/kernel_tables.h"
+#include "bpf/linked_layout.h"
 #include "daemon/sampler/event_batch.h"
 #include "daemon/sampler/sample_ring.h"
 #include "daemon/unwind/bpf_unwind_maps.h"
@@ -69,7 +71,7 @@ class WalkPrograms {
   std::string why_no_kernel_walk_ = "the program for it is being loaded";
   std::string why_no_runtimes_ = "the program for it is being loaded";
   std::string why_no_slots_ = "the program for it is being loaded";
-  Fd linked_walk_{}, linked_end_{}, slot_walk_{};
+  Fd linked_walk_{}, linked_end_{}, code_copies_{}, slot_walk_{};
   Fd user_walk_{};  ///< also in the map of programs
   Fd kernel_walk_{};
 };
@@ -103,6 +105,8 @@ class KernelProgram {
   /// Readable when the program missed an entry in its unwind tables, or a ring is half full.
   [[nodiscard]] int notices_fd() const;
   void consume_notices();
+  /// Appends the copies of code since the last call.
+  void take_code_copies(std::vector<flamed_code_copy>& copies);
 
   // -- Any thread ----------------------------------------------------------------------------------------------------
 

@@ -185,6 +185,8 @@ class Sampler::Impl {
       for (auto& [cpu, sampler] : cpus_by_number_) side_band_.drain(sampler.side_band, batch);
     });
     for (auto& [cpu, ring] : rings_by_cpu_) drain_samples(ring, batch);
+    // After the samples: each has its copies in this batch or in an earlier one.
+    program_.take_code_copies(batch.code_copies);
     if (add_others) add_others(batch);
     side_band_.report(batch);
     batch.sort_and_split(cutoff, carried_);

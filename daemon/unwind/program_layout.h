@@ -46,6 +46,7 @@ inline std::optional<flamed_linked_layout> as_program_layout(const runtimes::Lin
   to.first_instruction = frames.first_instruction;
   to.first_call = frames.first_call;
   to.next_call = frames.next_call;
+  std::copy(frames.parts.begin(), frames.parts.end(), to.parts);
   return to;
 }
 

@@ -298,6 +298,7 @@ class Detector {
     const int words = (layout_.objects.lines - layout_.objects.file) / 8 + 1;
     layout_.frames.check = layout_.objects.file;
     layout_.frames.check_words = static_cast<std::uint8_t>(std::clamp(words, 1, kMostWords));
+    layout_.frames.parts = {layout_.objects.name, layout_.objects.file, layout_.objects.lines};
   }
 
   Status find_types() {

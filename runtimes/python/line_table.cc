@@ -108,6 +108,23 @@ void read_locations(ByteReader bytes, std::int64_t line, Runs& runs) {
 
 }  // namespace
 
+bool end_with_whole_entry(PythonLines kind, std::vector<std::byte>& cut) {
+  switch (kind) {
+    case PythonLines::kLineNumbers:
+      return false;
+    case PythonLines::kRanges:
+      cut.resize(cut.size() & ~std::size_t{1});
+      return true;
+    case PythonLines::kLocations: {
+      const auto is_head = [](std::byte byte) { return (byte & std::byte{0x80}) != std::byte{0}; };
+      const auto last = std::find_if(cut.rbegin(), cut.rend(), is_head);
+      cut.resize(last == cut.rend() ? 0 : static_cast<std::size_t>(cut.rend() - last) - 1);
+      return true;
+    }
+  }
+  return false;
+}
+
 std::vector<LineRun> read_line_table(PythonLines kind, std::span<const std::byte> bytes, std::uint32_t first_line) {
   Runs runs(first_line);
   switch (kind) {

@@ -14,6 +14,10 @@
 
 namespace flamed::runtimes {
 
+/// Of the beginning of a table: drops an entry that is not there as a whole. False: of such a table nothing tells where
+/// it ends, so its last line would count for all other instructions.
+bool end_with_whole_entry(PythonLines kind, std::vector<std::byte>& cut);
+
 /// Ascending by `first`, neighbours differ in their lines, at most kMostLineRuns. Instructions are counted in units
 /// of two bytes. Any bytes are a table.
 std::vector<LineRun> read_line_table(PythonLines kind, std::span<const std::byte> bytes, std::uint32_t first_line);

@@ -105,14 +105,16 @@ class Reader {
     return text;
   }
 
-  /// The content of a bytes object.
+  /// The line table in a bytes object, or its first entries, if it was copied without the rest.
   std::optional<std::vector<std::byte>> content(std::uint64_t address) {
     const std::optional<Object> head = object(address, 8U + objects_.bytes_length, objects_.bytes_type);
     if (!head) return std::nullopt;
     const std::uint64_t length =
         std::min<std::uint64_t>(head->number<std::uint64_t>(objects_.bytes_length), kMostLineTableBytes);
-    std::vector<std::byte> bytes(static_cast<std::size_t>(length));
-    if (!memory_.read(address + objects_.bytes_text, bytes)) return std::nullopt;
+    const std::uint64_t at = address + objects_.bytes_text;
+    std::vector<std::byte> bytes(memory_.extent(at, static_cast<std::size_t>(length)));
+    if (!memory_.read(at, bytes)) return std::nullopt;
+    if (bytes.size() < length && !end_with_whole_entry(objects_.lines_kind, bytes)) return std::nullopt;
     return bytes;
   }
 

@@ -50,9 +50,10 @@ class ModuleReader {
   /// Is the file a managed runtime? An error: it is one, and why its processes can't be read.
   virtual Result<std::optional<RuntimeModule>> find_runtime(int fd) = 0;
   /// Code objects in the memory of a process, `fd` is its /proc/PID/mem: one answer for each, in order. At most
-  /// kMostRuntimeCodes.
+  /// kMostRuntimeCodes. Those of which there is a copy are read from it, if it is enough, so `fd` may be -1.
   virtual Result<std::vector<RuntimeAnswer>> read_runtime_functions(int fd, const RuntimeProcess& process,
-                                                                    std::span<const RuntimeCode> codes) = 0;
+                                                                    std::span<const RuntimeCode> codes,
+                                                                    std::span<const CopiedCode> copies) = 0;
   /// One for each name, in order.
   virtual Result<std::vector<DemangledName>> demangle(std::span<const std::string> mangled) = 0;
 };

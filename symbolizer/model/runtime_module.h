@@ -3,6 +3,7 @@
 // RuntimeModule: a program or library that is a managed runtime, and how functions in its processes are asked for.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -47,6 +48,21 @@ struct RuntimeProcess {
   std::uint64_t base = 0;  ///< what was added to the module's addresses
   runtimes::PythonObjects python{};
   runtimes::V8Objects v8{};
+};
+
+/// What was copied of a process's memory when a sample met this code: bytes that the process chose. Passed on as it is
+/// in memory.
+struct CopiedCode {
+  static constexpr std::size_t kParts = 4;
+  struct Part {
+    std::uint64_t address = 0;
+    std::uint64_t bytes = 0;  ///< at most kPartBytes
+  };
+  static constexpr std::size_t kPartBytes = 256;
+
+  RuntimeCode code;
+  std::array<Part, kParts> places{};
+  std::array<std::array<std::byte, kPartBytes>, kParts> parts{};
 };
 
 struct RuntimeAnswer {

@@ -55,8 +55,9 @@ Result<SymbolTable> DirectModuleReader::read_jit_symbols(int fd, JitFormat forma
 Result<std::optional<RuntimeModule>> DirectModuleReader::find_runtime(int fd) { return symbolizer::find_runtime(fd); }
 
 Result<std::vector<RuntimeAnswer>> DirectModuleReader::read_runtime_functions(int fd, const RuntimeProcess& process,
-                                                                              std::span<const RuntimeCode> codes) {
-  return symbolizer::read_runtime_functions(fd, process, codes);
+                                                                              std::span<const RuntimeCode> codes,
+                                                                              std::span<const CopiedCode> copies) {
+  return symbolizer::read_runtime_functions(fd, process, codes, copies);
 }
 
 Result<std::vector<DemangledName>> DirectModuleReader::demangle(std::span<const std::string> mangled) {

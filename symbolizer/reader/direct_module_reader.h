@@ -23,7 +23,8 @@ class DirectModuleReader final : public ModuleReader {
   Result<SymbolTable> read_jit_symbols(int fd, JitFormat format) override;
   Result<std::optional<RuntimeModule>> find_runtime(int fd) override;
   Result<std::vector<RuntimeAnswer>> read_runtime_functions(int fd, const RuntimeProcess& process,
-                                                            std::span<const RuntimeCode> codes) override;
+                                                            std::span<const RuntimeCode> codes,
+                                                            std::span<const CopiedCode> copies) override;
   Result<std::vector<DemangledName>> demangle(std::span<const std::string> mangled) override;
 };
 

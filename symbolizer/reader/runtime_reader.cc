@@ -11,6 +11,7 @@
 #include <limits>
 #include <utility>
 
+#include "runtimes/copied_memory.h"
 #include "runtimes/linked_frames.h"
 #include "runtimes/python/detect.h"
 #include "runtimes/python/names.h"
@@ -44,7 +45,7 @@ class OpenMemory final : public runtimes::RemoteMemory {
 };
 
 /// Is it still the code that the sample met?
-bool is_unchanged(OpenMemory& memory, const RuntimeProcess& process, const RuntimeCode& code) {
+bool is_unchanged(runtimes::RemoteMemory& memory, const RuntimeProcess& process, const RuntimeCode& code) {
   std::array<std::uint64_t, 4> words{};
   const auto used = std::span(words).first(std::min<std::size_t>(process.check_words, words.size()));
   return memory.read(code.address + process.check, std::as_writable_bytes(used)) &&
@@ -66,7 +67,7 @@ Result<std::optional<Layout>> find_layout(ElfProgramImage& image) {
 /// The functions of one request.
 class FunctionReader {
  public:
-  FunctionReader(OpenMemory& memory, const RuntimeProcess& process)
+  FunctionReader(runtimes::RemoteMemory& memory, const RuntimeProcess& process)
       : memory_(memory), process_(process), v8_(memory, process.v8) {}
 
   RuntimeAnswer read(const RuntimeCode& code) {
@@ -114,10 +115,21 @@ class FunctionReader {
     return fill_v8(found->shared, answer);
   }
 
-  OpenMemory& memory_;
+  runtimes::RemoteMemory& memory_;
   const RuntimeProcess& process_;
   runtimes::V8Reader v8_;
 };
+
+/// From its copy alone: what is in memory now may belong to other code.
+RuntimeAnswer read_copied(const CopiedCode& copy, const RuntimeProcess& process) {
+  std::array<runtimes::MemoryCopy, CopiedCode::kParts> parts;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const auto [address, bytes] = copy.places[i];
+    parts[i] = {address, std::span(copy.parts[i]).first(std::min<std::size_t>(bytes, CopiedCode::kPartBytes))};
+  }
+  runtimes::CopiedMemory memory(parts);
+  return FunctionReader(memory, process).read(copy.code);
+}
 
 }  // namespace
 
@@ -137,12 +149,18 @@ Result<std::optional<RuntimeModule>> find_runtime(int fd) {
 }
 
 std::vector<RuntimeAnswer> read_runtime_functions(int fd, const RuntimeProcess& process,
-                                                  std::span<const RuntimeCode> codes) {
+                                                  std::span<const RuntimeCode> codes,
+                                                  std::span<const CopiedCode> copies) {
   OpenMemory memory(fd);
   FunctionReader reader(memory, process);
   std::vector<RuntimeAnswer> answers;
   answers.reserve(codes.size());
-  for (const RuntimeCode& code : codes) answers.push_back(reader.read(code));
+  for (const RuntimeCode& code : codes) {
+    const auto copy =
+        std::find_if(copies.begin(), copies.end(), [&](const CopiedCode& each) { return each.code == code; });
+    RuntimeAnswer answer = copy == copies.end() ? RuntimeAnswer() : read_copied(*copy, process);
+    answers.push_back(answer.function.name.empty() ? reader.read(code) : std::move(answer));
+  }
   return answers;
 }
 

@@ -17,6 +17,7 @@ Result<std::optional<RuntimeModule>> find_runtime(int fd);
 
 /// See ModuleReader::read_runtime_functions().
 std::vector<RuntimeAnswer> read_runtime_functions(int fd, const RuntimeProcess& process,
-                                                  std::span<const RuntimeCode> codes);
+                                                  std::span<const RuntimeCode> codes,
+                                                  std::span<const CopiedCode> copies);
 
 }  // namespace flamed::symbolizer

@@ -174,8 +174,12 @@ void serve(const Request& request, ModuleReader& reader, std::uint64_t max_bytes
     case RequestKind::kRuntimeFunctions: {
       std::vector<RuntimeProcess> process;
       std::vector<RuntimeCode> codes;
-      if (!payload.array(process, 1) || process.empty() || !payload.array(codes, kMostRuntimeCodes)) break;
-      return answer(reader.read_runtime_functions(request.fd(0), process[0], codes), max_bytes);
+      std::vector<CopiedCode> copies;
+      if (!payload.array(process, 1) || process.empty() || !payload.array(codes, kMostRuntimeCodes) ||
+          !payload.array(copies, kMostRuntimeCodes)) {
+        break;
+      }
+      return answer(reader.read_runtime_functions(request.fd(0), process[0], codes, copies), max_bytes);
     }
   }
   ::_exit(kExitBadRequest);

@@ -399,11 +399,13 @@ Result<std::optional<RuntimeModule>> WorkerModuleReader::find_runtime(int fd) {
 }
 
 Result<std::vector<RuntimeAnswer>> WorkerModuleReader::read_runtime_functions(int fd, const RuntimeProcess& process,
-                                                                              std::span<const RuntimeCode> codes) {
+                                                                              std::span<const RuntimeCode> codes,
+                                                                              std::span<const CopiedCode> copies) {
   if (codes.empty()) return std::vector<RuntimeAnswer>();
   Question question{RequestKind::kRuntimeFunctions, {fd, -1, -1}};
   question.payload.array(std::span(&process, 1));
   question.payload.array(codes);
+  question.payload.array(copies);
   return ask<std::vector<RuntimeAnswer>>(question, [&](WireReader& from, std::vector<RuntimeAnswer>& answers) {
     return ValueCodec::decode(from, answers, codes.size());
   });

@@ -52,7 +52,8 @@ class WorkerModuleReader final : public ModuleReader {
   Result<std::vector<DemangledName>> demangle(std::span<const std::string> mangled) override;
   Result<std::optional<RuntimeModule>> find_runtime(int fd) override;
   Result<std::vector<RuntimeAnswer>> read_runtime_functions(int fd, const RuntimeProcess& process,
-                                                            std::span<const RuntimeCode> codes) override;
+                                                            std::span<const RuntimeCode> codes,
+                                                            std::span<const CopiedCode> copies) override;
 
   /// Reaps a dead worker and starts another one; tests one whose predecessor did not work. Call it periodically.
   void look_after();

@@ -134,8 +134,7 @@ TEST_CASE("most samples of programs that run for a fifth of a second have names,
   }
   CAPTURE(named, run_by_python, total(stacks));
   CHECK(run_by_python > 300);
-  // On a busy machine many are gone before their names are read: notices are served every 100 ms.
-  CHECK(named > run_by_python / 2);
+  CHECK(static_cast<double>(named) >= 0.95 * static_cast<double>(run_by_python));
 }
 
 }  // namespace

@@ -276,6 +276,63 @@ TEST_CASE("a code object's check word is read once in a second, and it is news o
   CHECK(walk_at(6, *other_cpu)->is_news == 0);
 }
 
+TEST_CASE("code of a young process that no CPU has met is copied, and no more than there is room for") {
+  Words memory = forged_thread(FLAMED_MOST_CODE_COPIES + 4);
+  const auto known = std::make_unique<known_codes>();
+  const auto met = std::make_unique<met_codes>();
+  const auto walk_young = [&] {
+    auto walk = std::make_unique<linked_walk>();
+    walked_memory = &memory;
+    linked_begin(walk.get(), &kForged, 0, kThread);
+    walk->may_copy = 1;
+    walk->now_seconds += 2;
+    while (linked_step(walk.get(), &kForged, known.get(), met.get(), 0) != 0) {
+    }
+    return walk;
+  };
+  const auto first = walk_young();
+  CHECK(first->is_news == 0);
+  REQUIRE(first->copy_count == FLAMED_MOST_CODE_COPIES);
+  CHECK(first->copies[3].code == code_at(3));
+  CHECK(first->copies[3].check == (first->frames[3].check & ((1ULL << FLAMED_CHECK_BITS) - 1)));
+  // Those that had no room are met by the next sample.
+  const auto fresh = std::make_unique<known_codes>();
+  *known = *fresh;
+  const auto second = walk_young();
+  REQUIRE(second->copy_count == 4);
+  CHECK(second->copies[0].code == code_at(FLAMED_MOST_CODE_COPIES));
+}
+
+TEST_CASE("a copy of code has what its pointers point to, up to the end of a page that is the last one") {
+  Words memory;
+  constexpr std::uint64_t kCode = 0x10000;
+  flamed_linked_layout layout = kForged;
+  layout.parts[0] = 128;
+  layout.parts[1] = 112;
+  layout.parts[2] = 136;
+  const auto put_zeros = [&](std::uint64_t from, std::uint64_t to) {
+    for (std::uint64_t at = from; at < to; at += 8) memory.put(at, 0);
+  };
+  put_zeros(kCode, kCode + FLAMED_CODE_PART_BYTES);
+  put_zeros(0x20f80, 0x21000);  // what is left of its page
+  put_zeros(0x30000, 0x30000 + FLAMED_CODE_PART_BYTES);
+  memory.put(kCode + 128, 0x20f80);
+  memory.put(kCode + 136, 0x30000);
+  memory.put(0x20f88, 11);
+  memory.put(0x30008, 12);
+  walked_memory = &memory;
+  flamed_code_copy copy{};
+  linked_copy_code(&copy, &layout, kCode);
+  CHECK(copy.places[0].address == kCode);
+  CHECK(copy.places[0].bytes == FLAMED_CODE_PART_BYTES);
+  CHECK(copy.places[1].address == 0x20f80);
+  CHECK(copy.places[1].bytes == 128);
+  CHECK(copy.parts[1][8] == 11);
+  CHECK(copy.places[2].bytes == 0);
+  CHECK(copy.places[3].bytes == FLAMED_CODE_PART_BYTES);
+  CHECK(copy.parts[3][8] == 12);
+}
+
 TEST_CASE("instructions that are far away, or before the first one, are told apart from others") {
   Words memory = forged_thread(3);
   memory.put(frame_at(0) + 56, code_at(0) + 190);

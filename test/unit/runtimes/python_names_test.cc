@@ -2,10 +2,12 @@
 #include "runtimes/python/names.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <string>
 #include <vector>
 
+#include "runtimes/copied_memory.h"
 #include "test/catch.h"
 #include "test/unit/runtimes/live_python.h"
 #include "test/unit/runtimes/plain_walk.h"
@@ -170,6 +172,43 @@ TEST_CASE("an endless line table is read to its bound") {
   memory.put<std::uint64_t>(ForgedMemory::kLines + 16, 0x1000);
   REQUIRE(memory.function());
   CHECK(memory.function()->line_at(9) == 17);
+}
+
+TEST_CASE("a copy of a code object is enough, with the lines that it has whole entries of") {
+  ForgedMemory memory;
+  constexpr std::uint64_t kEntries = 300;
+  memory.put<std::uint64_t>(ForgedMemory::kLines + 16, 3 * kEntries);
+  for (std::uint64_t i = 0; i < kEntries; ++i) {
+    memory.put<std::uint8_t>(ForgedMemory::kLines + 32 + 3 * i, 0xe8);  // one instruction, two lines further
+    memory.put<std::uint8_t>(ForgedMemory::kLines + 33 + 3 * i, 4);
+    memory.put<std::uint8_t>(ForgedMemory::kLines + 34 + 3 * i, 0);
+  }
+  constexpr std::array<std::uint64_t, 4> kParts{ForgedMemory::kCode, ForgedMemory::kName, ForgedMemory::kFile,
+                                                ForgedMemory::kLines};
+  std::array<std::array<std::byte, 256>, 4> bytes{};
+  std::array<MemoryCopy, 4> copies;
+  for (std::size_t i = 0; i < copies.size(); ++i) {
+    REQUIRE(memory.read(kParts[i], bytes[i]));
+    copies[i] = {kParts[i], bytes[i]};
+  }
+  CopiedMemory copied(copies);
+  const auto read = [&] { return read_python_function(copied, memory.layout.objects, ForgedMemory::kBase, kParts[0]); };
+  const auto function = read();
+  REQUIRE(function);
+  CHECK(function->name == "run");
+  CHECK(function->file == "server.py");
+  // 224 bytes are 74 entries and the beginning of another one.
+  CHECK(function->line_at(73) == 7 + 2 * 74);
+  CHECK(function->line_at(74) == 0);
+  CHECK(memory.function()->line_at(74) == 7 + 2 * 75);
+
+  // Where the table does not say how far it goes, a part of it is not used.
+  memory.layout.objects.lines_kind = PythonLines::kLineNumbers;
+  CHECK_FALSE(read());
+  memory.layout.objects.lines_kind = PythonLines::kRanges;
+  CHECK(read());
+  copies[1].bytes = copies[1].bytes.first(41);
+  CHECK_FALSE(read());
 }
 
 TEST_CASE("what is not a code object has no name, for a reason") {

@@ -29,8 +29,9 @@ class ForwardingReader : public ModuleReader {
   }
   Result<std::optional<RuntimeModule>> find_runtime(int fd) override { return direct_.find_runtime(fd); }
   Result<std::vector<RuntimeAnswer>> read_runtime_functions(int fd, const RuntimeProcess& process,
-                                                            std::span<const RuntimeCode> codes) override {
-    return direct_.read_runtime_functions(fd, process, codes);
+                                                            std::span<const RuntimeCode> codes,
+                                                            std::span<const CopiedCode> copies) override {
+    return direct_.read_runtime_functions(fd, process, codes, copies);
   }
   Result<std::vector<DemangledName>> demangle(std::span<const std::string> mangled) override {
     return direct_.demangle(mangled);
