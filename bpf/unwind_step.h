@@ -164,7 +164,7 @@ static __always_inline __u32 step_by_rule(struct walk_frame* frame, const struct
   if (cfa_kind == FLAMED_CFA_NONE) return step_by_frame_pointer(frame);
   if (cfa_kind == FLAMED_CFA_OUTERMOST) return FLAMED_END_OUTERMOST;
   if (cfa_kind == FLAMED_CFA_UNSUPPORTED || cfa_kind > FLAMED_CFA_GO_FRAME) return FLAMED_END_UNSUPPORTED;
-  if (fp_kind == FLAMED_FP_AT_FP && !frame->fp_known) return FLAMED_END_UNKNOWN_REGISTER;
+  if ((fp_kind == FLAMED_FP_AT_FP || ra_kind == FLAMED_RA_AT_FP) && !frame->fp_known) return FLAMED_END_UNKNOWN_REGISTER;
 
   if (with_registers) read_register(frame, registers, rule->other_register);
 
@@ -219,6 +219,7 @@ static __always_inline __u32 step_by_rule(struct walk_frame* frame, const struct
     __u64 from = cfa;
     if (ra_kind == FLAMED_RA_AT_SP) from = frame->sp;
     if (ra_kind == FLAMED_RA_IN_GO) from = goroutine;
+    if (ra_kind == FLAMED_RA_AT_FP) from = frame->fp;
     pc_at = from + wide(rule->ra_offset);
     pc_saved = 1;
   }

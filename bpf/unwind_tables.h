@@ -32,6 +32,8 @@
 
 #define FLAMED_CACHED_RULES 65536 /* 512 KiB: one for each lower half of a file offset */
 #define FLAMED_NO_RULE 0xffffffffu
+/* The number of the only rule with FLAMED_CFA_PENDING. */
+#define FLAMED_PENDING_RULE 2
 
 #define FLAMED_BLOCK_MAPPINGS 1024 /* 32 KiB: the limit of one process; a browser has about 200 */
 #define FLAMED_MAPPING_STEPS 10
@@ -113,6 +115,7 @@ enum flamed_cfa_kind {
   FLAMED_CFA_GO_SAVED = 11,
   FLAMED_CFA_GO_DEPTH = 12,
   FLAMED_CFA_GO_FRAME = 13,
+  FLAMED_CFA_PENDING = 14,
 };
 
 enum flamed_fp_kind {
@@ -130,6 +133,7 @@ enum flamed_ra_kind {
   FLAMED_RA_AT_SP = 2,
   FLAMED_RA_IN_REGISTER = 3,
   FLAMED_RA_IN_GO = 4,
+  FLAMED_RA_AT_FP = 5,
 };
 
 #define FLAMED_SAME_BASE 0xff /* flamed_unwind_rule.base_words */

@@ -153,6 +153,13 @@ static __always_inline __u32 search_rule(const struct flamed_unwind_module* modu
   return find_row(slab->rows, first, row_count, place) & 0xffff;
 }
 
+/* Rows are missing: the daemon is notified once. */
+static __always_inline void miss_rows(struct walk* walk, struct flamed_unwind_module* module, __u32* end) {
+  *end = FLAMED_END_ROWS_PENDING;
+  walk->is_news = !module->noticed;
+  if (walk->is_news) module->noticed = 1;
+}
+
 /*
  * The rule at a place in a module's file. 0: there are no rows, see `end`.
  *
@@ -172,9 +179,7 @@ static __always_inline struct flamed_unwind_rule* find_rule(struct walk* walk, _
   if (module->last_sampled != walk->now_seconds) module->last_sampled = walk->now_seconds;
   if (state == FLAMED_MODULE_WITHOUT_ROWS) return 0;
   if (state != FLAMED_MODULE_READY) {
-    *end = FLAMED_END_ROWS_PENDING;
-    walk->is_news = !module->noticed;
-    if (walk->is_news) module->noticed = 1;
+    miss_rows(walk, module, end);
     return 0;
   }
 
@@ -193,6 +198,10 @@ static __always_inline struct flamed_unwind_rule* find_rule(struct walk* walk, _
     if (module->state == FLAMED_MODULE_READY && module->edition == edition && !(file_offset >> 32)) *cached = word;
   }
   walk->rule = word & 0xffff;
+  if (walk->rule == FLAMED_PENDING_RULE) {
+    miss_rows(walk, module, end);
+    return 0;
+  }
   return bpf_map_lookup_elem(&unwind_rules, &walk->rule);
 }
 

@@ -32,8 +32,9 @@ enum class CfaKind : std::uint8_t {
   kGoSaved = 11,  ///< the sp that the runtime saved in a goroutine + cfa_offset, see GoLayout
   kGoDepth = 12,  ///< (end of the stack of the goroutine *(sp + cfa_offset + 8)) - *(sp + cfa_offset) + cfa_addend
   kGoFrame = 13,  ///< fp + cfa_offset
+  kPending = 14,  ///< code that may have been made since rows were found: there will be a rule
 };
-inline constexpr std::size_t kCfaKinds = 14;
+inline constexpr std::size_t kCfaKinds = 15;
 
 /// Where the caller's frame pointer is.
 enum class FpKind : std::uint8_t {
@@ -53,8 +54,9 @@ enum class RaKind : std::uint8_t {
   kAtSp = 2,        ///< *(sp + ra_offset)
   kInRegister = 3,  ///< in other_register (x86-64: vfork keeps it in rdi)
   kInGo = 4,        ///< *(goroutine + ra_offset), only with CfaKind::kGoSaved
+  kAtFp = 5,        ///< *(fp + ra_offset), only if the CFA is found by the frame pointer: HotSpot's interpreter
 };
-inline constexpr std::size_t kRaKinds = 5;
+inline constexpr std::size_t kRaKinds = 6;
 
 /// Where Go's runtime saves a goroutine's place, in bytes (runtime/runtime2.go; the same from Go 1.17 to 1.27). A
 /// thread has the address of its current g in a word below its thread pointer: `other_register` words below it. That g

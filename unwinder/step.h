@@ -110,7 +110,8 @@ StepResult step(const Rule& rule, Architecture architecture, WalkFrame& frame, R
   };
 
   const bool needs_fp = rule.cfa == CfaKind::kFpOffset || rule.cfa == CfaKind::kFpDeref ||
-                        (rule.fp == FpKind::kAtFp && rule.cfa > CfaKind::kOutermost);
+                        ((rule.fp == FpKind::kAtFp || rule.ra == RaKind::kAtFp) && rule.cfa > CfaKind::kOutermost &&
+                         rule.cfa != CfaKind::kPending);
   if (needs_fp && !frame.fp_known) return StepResult::kUnknownRegister;
 
   // 1. The CFA, which is the caller's sp.
@@ -121,6 +122,7 @@ StepResult step(const Rule& rule, Architecture architecture, WalkFrame& frame, R
     case CfaKind::kNone:
       return StepResult::kNoInformation;
     case CfaKind::kUnsupported:
+    case CfaKind::kPending:
       return StepResult::kUnsupported;
     case CfaKind::kOutermost:
       return StepResult::kOutermost;
@@ -178,6 +180,9 @@ StepResult step(const Rule& rule, Architecture architecture, WalkFrame& frame, R
       break;
     case RaKind::kAtSp:
       pc = read(frame.sp + wide(rule.ra_offset));
+      break;
+    case RaKind::kAtFp:
+      pc = read(frame.fp + wide(rule.ra_offset));
       break;
     case RaKind::kInLr:
       // In a function that has called another one, the link register does not have its own return address any more.

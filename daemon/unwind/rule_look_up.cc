@@ -25,6 +25,7 @@ unwinder::Code look_up_rule(UnwindMaps& maps, std::uint32_t index, std::uint64_t
       rule = find_row(slab.data(), page.first_row, page.row_count, place) & 0xffff;
     }
   }
+  if (rule == FLAMED_PENDING_RULE) return {Is::kPending};
   return {Is::kRuled, std::bit_cast<unwinder::Rule>(maps.rules()[rule])};
 }
 

@@ -197,7 +197,8 @@ class Reader {
     const auto offsets = offsets_in<2>(*entries, {tables_.size_type_name, tables_.size});
     if (!offsets) return unreadable("its table of types is damaged");
     const auto& [type_at, size_at] = *offsets;
-    const std::array<TypeSize, 4> sizes{{{"HeapBlock", &layout_.heaps.block_head_bytes},
+    const std::array<TypeSize, 5> sizes{{{"InterpreterCodelet", &layout_.stub_head_bytes},
+                                         {"HeapBlock", &layout_.heaps.block_head_bytes},
                                          {"PcDesc", &layout_.nmethods.pc_desc_bytes},
                                          {"ConstMethod", &layout_.methods.const_method_bytes},
                                          {"ConstantPool", &layout_.methods.constant_pool_bytes}}};
@@ -225,6 +226,7 @@ class Reader {
     return {
         {"StubQueue", "_stub_buffer", &layout.stub_buffer},
         {"StubQueue", "_buffer_limit", &layout.stub_buffer_end},
+        {"InterpreterCodelet", "_size", &layout.stub_bytes},
         {"GrowableArrayBase", "_len", &heaps.array_length},
         {"GenericGrowableArray", "_len", &heaps.array_length},
         {"GrowableArray<int>", "_data", &heaps.array_data},
