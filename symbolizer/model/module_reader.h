@@ -15,6 +15,7 @@
 #include "symbolizer/model/demangled_name.h"
 #include "symbolizer/model/elf_facts.h"
 #include "symbolizer/model/elf_symbols.h"
+#include "symbolizer/model/hotspot_module.h"
 #include "symbolizer/model/jit_file.h"
 #include "symbolizer/model/module_files.h"
 #include "symbolizer/model/runtime_module.h"
@@ -54,6 +55,13 @@ class ModuleReader {
   virtual Result<std::vector<RuntimeAnswer>> read_runtime_functions(int fd, const RuntimeProcess& process,
                                                                     std::span<const RuntimeCode> codes,
                                                                     std::span<const CopiedCode> copies) = 0;
+  /// Is the file a HotSpot JVM, and where does it keep its code? `memory` is the /proc/PID/mem of a process that has it
+  /// mapped. An error: it is one, and why its processes can't be read; with code EAGAIN it is still being loaded.
+  virtual Result<std::optional<HotSpotModule>> find_hotspot(int fd, int memory, const HotSpotMapping& mapping) = 0;
+  /// The code of a JVM by a process's memory, see runtimes::read_hotspot_code().
+  virtual Result<runtimes::HotSpotCode> read_hotspot_code(int memory, const runtimes::HotSpotLayout& layout,
+                                                          std::uint64_t base,
+                                                          std::span<const runtimes::HotSpotKnownBlob> known) = 0;
   /// One for each name, in order.
   virtual Result<std::vector<DemangledName>> demangle(std::span<const std::string> mangled) = 0;
 };

@@ -13,6 +13,7 @@
 #include "symbolizer/reader/demangle.h"
 #include "symbolizer/reader/elf_symbol_reader.h"
 #include "symbolizer/reader/function_rows.h"
+#include "symbolizer/reader/hotspot_reader.h"
 #include "symbolizer/reader/module_rows.h"
 #include "symbolizer/reader/runtime_reader.h"
 
@@ -58,6 +59,17 @@ Result<std::vector<RuntimeAnswer>> DirectModuleReader::read_runtime_functions(in
                                                                               std::span<const RuntimeCode> codes,
                                                                               std::span<const CopiedCode> copies) {
   return symbolizer::read_runtime_functions(fd, process, codes, copies);
+}
+
+Result<std::optional<HotSpotModule>> DirectModuleReader::find_hotspot(int fd, int memory,
+                                                                      const HotSpotMapping& mapping) {
+  return symbolizer::find_hotspot(fd, memory, mapping);
+}
+
+Result<runtimes::HotSpotCode> DirectModuleReader::read_hotspot_code(
+    int memory, const runtimes::HotSpotLayout& layout, std::uint64_t base,
+    std::span<const runtimes::HotSpotKnownBlob> known) {
+  return symbolizer::read_hotspot_code(memory, layout, base, known);
 }
 
 Result<std::vector<DemangledName>> DirectModuleReader::demangle(std::span<const std::string> mangled) {

@@ -25,6 +25,9 @@ class DirectModuleReader final : public ModuleReader {
   Result<std::vector<RuntimeAnswer>> read_runtime_functions(int fd, const RuntimeProcess& process,
                                                             std::span<const RuntimeCode> codes,
                                                             std::span<const CopiedCode> copies) override;
+  Result<std::optional<HotSpotModule>> find_hotspot(int fd, int memory, const HotSpotMapping& mapping) override;
+  Result<runtimes::HotSpotCode> read_hotspot_code(int memory, const runtimes::HotSpotLayout& layout, std::uint64_t base,
+                                                  std::span<const runtimes::HotSpotKnownBlob> known) override;
   Result<std::vector<DemangledName>> demangle(std::span<const std::string> mangled) override;
 };
 

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "symbolizer/reader/runtime_reader.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <utility>
 
 #include "runtimes/copied_memory.h"
@@ -20,29 +16,10 @@
 #include "runtimes/v8/names.h"
 #include "symbolizer/elf/elf_program_image.h"
 #include "symbolizer/elf/elf_sections.h"
+#include "symbolizer/reader/open_memory.h"
 
 namespace flamed::symbolizer {
 namespace {
-
-/// A process's memory by its /proc/PID/mem.
-class OpenMemory final : public runtimes::RemoteMemory {
- public:
-  explicit OpenMemory(int fd) : fd_(fd) {}
-  bool read(std::uint64_t address, std::span<std::byte> to) override {
-    while (!to.empty()) {
-      if (address > std::numeric_limits<off_t>::max()) return false;
-      const ssize_t bytes = ::pread(fd_, to.data(), to.size(), static_cast<off_t>(address));
-      if (bytes < 0 && errno == EINTR) continue;
-      if (bytes <= 0) return false;
-      address += static_cast<std::uint64_t>(bytes);
-      to = to.subspan(static_cast<std::size_t>(bytes));
-    }
-    return true;
-  }
-
- private:
-  const int fd_;
-};
 
 /// Is it still the code that the sample met?
 bool is_unchanged(runtimes::RemoteMemory& memory, const RuntimeProcess& process, const RuntimeCode& code) {

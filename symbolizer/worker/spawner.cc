@@ -171,6 +171,21 @@ void serve(const Request& request, ModuleReader& reader, std::uint64_t max_bytes
     }
     case RequestKind::kRuntime:
       return answer(reader.find_runtime(request.fd(0)), max_bytes);
+    case RequestKind::kHotSpot: {
+      HotSpotMapping mapping;
+      if (!payload.number(mapping.start) || !payload.number(mapping.file_offset)) break;
+      return answer(reader.find_hotspot(request.fd(0), request.fd(1), mapping), max_bytes);
+    }
+    case RequestKind::kHotSpotCode: {
+      std::vector<runtimes::HotSpotLayout> layout;
+      std::vector<runtimes::HotSpotKnownBlob> known;
+      std::uint64_t base = 0;
+      if (!payload.array(layout, 1) || layout.empty() || !payload.number(base) ||
+          !payload.array(known, runtimes::kMostHotSpotBlobs)) {
+        break;
+      }
+      return answer(reader.read_hotspot_code(request.fd(0), layout[0], base, known), max_bytes);
+    }
     case RequestKind::kRuntimeFunctions: {
       std::vector<RuntimeProcess> process;
       std::vector<RuntimeCode> codes;

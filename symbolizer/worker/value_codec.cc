@@ -550,4 +550,79 @@ bool ValueCodec::decode(WireReader& from, std::vector<RuntimeAnswer>& value, std
   });
 }
 
+// ---- HotSpotModule, HotSpotCode ----
+
+void ValueCodec::encode(WireWriter& to, const std::optional<HotSpotModule>& value) {
+  to.number(value.has_value());
+  if (!value) return;
+  const auto& [layout, code_bias] = *value;
+  to.array(std::span(&layout, 1));
+  to.number(code_bias);
+}
+
+bool ValueCodec::decode(WireReader& from, std::optional<HotSpotModule>& value) {
+  bool is_there = false;
+  if (!from.flag(is_there)) return false;
+  value.reset();
+  if (!is_there) return true;
+  auto& [layout, code_bias] = value.emplace();
+  std::vector<runtimes::HotSpotLayout> layouts;
+  if (!from.array(layouts, 1) || !from.number(code_bias)) return false;
+  if (layouts.size() != 1) return from.damaged("a HotSpot has no layout");
+  layout = layouts[0];
+  const std::string release = layout.release_text();
+  const auto is_printable = [](char c) { return c > ' ' && c <= '~'; };
+  return std::all_of(release.begin(), release.end(), is_printable) || from.damaged("a release is not printable");
+}
+
+void ValueCodec::encode(WireWriter& to, const runtimes::HotSpotCode& value) {
+  const auto& [heaps, blobs, rows, rules] = value;
+  to.array(std::span(heaps));
+  to.array(std::span(blobs));
+  to.array(std::span(rows));
+  to.array(std::span(rules));
+}
+
+bool ValueCodec::decode(WireReader& from, runtimes::HotSpotCode& value) {
+  auto& [heaps, blobs, rows, rules] = value;
+  if (!from.array(heaps, runtimes::kMostHotSpotHeaps) || !from.array(blobs, runtimes::kMostHotSpotBlobs) ||
+      !from.array(rows, kNoLimit) || !from.array(rules, runtimes::kMostHotSpotRules)) {
+    return false;
+  }
+  std::uint64_t end = 0;
+  for (const runtimes::HotSpotHeapRange& heap : heaps) {
+    if (heap.low < end || heap.high <= heap.low || heap.end < heap.high || heap.end >> 47 != 0) {
+      return from.damaged("the heaps are not in order");
+    }
+    end = heap.end;
+  }
+  if (!heaps.empty() && heaps.back().end - heaps.front().low > runtimes::kMostHotSpotHeapBytes) {
+    return from.damaged("the heaps are too large");
+  }
+  if (!std::all_of(rules.begin(), rules.end(), [](const unwinder::Rule& rule) { return is_valid(rule); })) {
+    return from.damaged("a rule is of no known kind");
+  }
+  std::uint64_t code_end = 0;
+  auto heap = heaps.begin();
+  for (const runtimes::HotSpotBlob& blob : blobs) {
+    while (heap != heaps.end() && heap->high <= blob.code_begin) ++heap;
+    if (heap == heaps.end() || blob.code_begin < std::max(code_end, heap->low) || blob.code_end <= blob.code_begin ||
+        blob.code_end > heap->high) {
+      return from.damaged("code is not in order");
+    }
+    code_end = blob.code_end;
+    if (static_cast<std::size_t>(blob.kind) >= runtimes::kHotSpotCodeKinds || blob.is_known > 1 ||
+        (blob.is_known == 0) != (blob.row_count != 0) || blob.first_row > rows.size() ||
+        blob.row_count > rows.size() - blob.first_row) {
+      return from.damaged("code has no rows");
+    }
+    for (std::size_t i = 0; i < blob.row_count; ++i) {
+      const unwinder::Row& row = rows[blob.first_row + i];
+      const bool is_in_order = i == 0 ? row.offset == 0 : row.offset > rows[blob.first_row + i - 1].offset;
+      if (!is_in_order || row.rule.value >= rules.size()) return from.damaged("the rows of code are not in order");
+    }
+  }
+  return true;
+}
+
 }  // namespace flamed::symbolizer

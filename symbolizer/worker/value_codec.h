@@ -21,6 +21,7 @@
 #include "symbolizer/model/elf_facts.h"
 #include "symbolizer/model/elf_symbols.h"
 #include "symbolizer/model/function_ranges.h"
+#include "symbolizer/model/hotspot_module.h"
 #include "symbolizer/model/runtime_module.h"
 #include "symbolizer/model/source_chain.h"
 #include "symbolizer/model/sourced_rows.h"
@@ -43,6 +44,8 @@ class ValueCodec {
   static void encode(WireWriter& to, const std::vector<DemangledName>& value);
   static void encode(WireWriter& to, const std::optional<RuntimeModule>& value);
   static void encode(WireWriter& to, const std::vector<RuntimeAnswer>& value);
+  static void encode(WireWriter& to, const std::optional<HotSpotModule>& value);
+  static void encode(WireWriter& to, const runtimes::HotSpotCode& value);
 
   /// False: the bytes are damaged or their source failed, see the reader; `value` is invalid.
   [[nodiscard]] static bool decode(WireReader& from, ElfFacts& value);
@@ -57,6 +60,8 @@ class ValueCodec {
   [[nodiscard]] static bool decode(WireReader& from, std::vector<DemangledName>& value, std::size_t count);
   [[nodiscard]] static bool decode(WireReader& from, std::vector<RuntimeAnswer>& value, std::size_t count);
   [[nodiscard]] static bool decode(WireReader& from, std::optional<RuntimeModule>& value);
+  [[nodiscard]] static bool decode(WireReader& from, std::optional<HotSpotModule>& value);
+  [[nodiscard]] static bool decode(WireReader& from, runtimes::HotSpotCode& value);
 
   /// The limit of the daemon's memory for one answer of SourceChains. Texts are shared on the wire and not in memory,
   /// so a short answer could decode to gigabytes. encode() leaves chains beyond the limit empty.

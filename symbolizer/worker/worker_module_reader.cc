@@ -411,6 +411,27 @@ Result<std::vector<RuntimeAnswer>> WorkerModuleReader::read_runtime_functions(in
   });
 }
 
+Result<std::optional<HotSpotModule>> WorkerModuleReader::find_hotspot(int fd, int memory,
+                                                                      const HotSpotMapping& mapping) {
+  Question question{RequestKind::kHotSpot, {fd, memory, -1}};
+  question.payload.number(mapping.start);
+  question.payload.number(mapping.file_offset);
+  return ask<std::optional<HotSpotModule>>(question, [](WireReader& from, std::optional<HotSpotModule>& module) {
+    return ValueCodec::decode(from, module);
+  });
+}
+
+Result<runtimes::HotSpotCode> WorkerModuleReader::read_hotspot_code(
+    int memory, const runtimes::HotSpotLayout& layout, std::uint64_t base,
+    std::span<const runtimes::HotSpotKnownBlob> known) {
+  Question question{RequestKind::kHotSpotCode, {memory, -1, -1}};
+  question.payload.array(std::span(&layout, 1));
+  question.payload.number(base);
+  question.payload.array(known);
+  return ask<runtimes::HotSpotCode>(
+      question, [](WireReader& from, runtimes::HotSpotCode& code) { return ValueCodec::decode(from, code); });
+}
+
 // ---- Statistics ----
 
 const char* WorkerModuleReader::name_of(Outcome outcome) {
