@@ -6,7 +6,7 @@
 
 namespace flamed::runtimes {
 
-/// What is no character becomes the replacement character.
+/// Appends a character. What is none becomes U+FFFD.
 inline void append_utf8(std::string& text, std::uint32_t point) {
   constexpr std::uint32_t kReplacement = 0xfffd;
   if ((point >= 0xd800 && point < 0xe000) || point > 0x10ffff) point = kReplacement;

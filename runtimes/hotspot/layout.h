@@ -81,9 +81,11 @@ struct HotSpotNmethods {
 struct HotSpotMethods {
   HotSpotPlace const_method;                                                                   ///< of a Method
   HotSpotPlace constants, code_bytes, name_index, signature_index, flags, const_method_words;  ///< of a ConstMethod
-  HotSpotPlace pool_holder, pool_length, pool_source_file;                                     ///< of a ConstantPool
+  HotSpotPlace pool_holder, pool_length, pool_tags, pool_source_file;                          ///< of a ConstantPool
   HotSpotPlace class_name;                                                                     ///< of a Klass
-  HotSpotPlace class_source_file;           ///< of an InstanceKlass, up to JDK 11
+  HotSpotPlace class_constants;                                                                ///< of an InstanceKlass
+  HotSpotPlace class_source_file;           ///< likewise, up to JDK 11
+  HotSpotPlace array_of_bytes;              ///< of an array of bytes in metaspace: its first byte
   HotSpotPlace symbol_length, symbol_text;  ///< of a Symbol
   std::uint32_t const_method_bytes = 0;     ///< the bytecode follows it
   std::uint32_t constant_pool_bytes = 0;    ///< its words follow it
