@@ -51,6 +51,7 @@
 #include "daemon/naming/name_keeper.h"
 #include "daemon/naming/row_cache.h"
 #include "daemon/naming/walk_loader.h"
+#include "daemon/runtimes/code_heaps.h"
 #include "daemon/runtimes/runtime_modules.h"
 #include "daemon/runtimes/runtime_namer.h"
 #include "daemon/sampler/sampler.h"
@@ -302,11 +303,16 @@ class Daemon::Parts {
                       ? nullptr
                       : std::make_unique<Runtimes>(config.runtimes, *unwind_maps_, opener_, module_reader_, functions_,
                                                    processes_, store_)),
+        code_heaps_(unwind_ == nullptr || !config.runtimes.has(runtimes::RuntimeKind::kJava)
+                        ? nullptr
+                        : std::make_unique<CodeHeaps>(CodeHeaps::Parts{
+                              modules_, opener_, module_reader_, *unwind_,
+                              [this] { return budget_.may_work_in_background(); }})),
         late_walks_(unwind_ == nullptr || !config.stack_slices
                         ? nullptr
                         : std::make_unique<LateWalks>(
                               LateWalks::Parts{sampler_->slices(), processes_, modules_, *unwind_, store_,
-                                               runtimes_ == nullptr ? nullptr : &runtimes_->stacks})),
+                                               runtimes_ == nullptr ? nullptr : &runtimes_->stacks, code_heaps_.get()})),
         visitor_(config.waits
                      ? std::make_unique<WaitVisitor>(clock, late_walks_ == nullptr ? nullptr : &sampler_->slices(),
                                                      [this] { sampler_->wake(); })
@@ -321,7 +327,8 @@ class Daemon::Parts {
                  .accounts = &accounts_,
                  .late_walks = late_walks_.get(),
                  .runtimes = runtimes_ == nullptr ? nullptr : &runtimes_->stacks,
-                 .waits = visitor_ == nullptr ? nullptr : &waits_}),
+                 .waits = visitor_ == nullptr ? nullptr : &waits_,
+                 .code = code_heaps_.get()}),
         budget_(config.frequency_hz, {config.cpu_budget, where_set(config, "cpu_budget")},
                 [this] { return meter_->read(); }),
         stored_([this] { sampler_->wake(); }),
@@ -370,6 +377,7 @@ class Daemon::Parts {
                                           row_cache_.get(),
                                           runtimes_ == nullptr ? nullptr : &runtimes_->modules,
                                           runtimes_ == nullptr ? nullptr : &runtimes_->stacks,
+                                          code_heaps_.get(),
                                           functions_,
                                           history_.get(),
                                           accounts_,
@@ -406,7 +414,7 @@ class Daemon::Parts {
     module_reader_.stop();
     opener_.stop();
     end({&waits_thread_, &reader_thread_, &ingest_thread_, &modules_thread_, &walks_thread_, &names_thread_,
-         &runtimes_thread_, &history_thread_});
+         &runtimes_thread_, &code_thread_, &history_thread_});
     const store::Quality quality = store_.stats().quality;
     spdlog::info("ended: {} samples taken = {} whole + {} guessed + {} truncated + {} lost{}",
                  sampler_->figures().taken(), quality.whole, quality.guessed(), quality.truncated_total(),
@@ -458,6 +466,9 @@ class Daemon::Parts {
     if (runtimes_ != nullptr) {
       runtimes_thread_ = start_thread("runtimes", [this](const std::stop_token& stop) { runtimes_->namer.run(stop); });
     }
+    if (code_heaps_ != nullptr) {
+      code_thread_ = start_thread("code-heaps", [this](const std::stop_token& stop) { code_heaps_->run(stop); });
+    }
     if (history_ != nullptr) {
       history_thread_ = start_thread("history", [this](const std::stop_token& stop) { history_->run(stop); });
     }
@@ -472,6 +483,7 @@ class Daemon::Parts {
     }
     if (config_.jvm_attach) background.emplace_back(jvm_thread_);
     if (runtimes_ != nullptr) background.emplace_back(runtimes_thread_);
+    if (code_heaps_ != nullptr) background.emplace_back(code_thread_);
     meter_.emplace(clock_, sampler_->figures(), *server_, module_reader_, opener_, std::move(background));
     ingest_thread_ =
         start_thread("ingest", [this](const std::stop_token& stop) { run_ingest(stop, ingest_, queues_, stored_); });
@@ -500,6 +512,7 @@ class Daemon::Parts {
   symbolizer::GuardedOpener opener_;
   symbolizer::RuntimeFunctions functions_;
   const std::unique_ptr<Runtimes> runtimes_;     ///< null: functions of managed runtimes are not shown
+  const std::unique_ptr<CodeHeaps> code_heaps_;  ///< null: code that JVMs make is not read
   const std::unique_ptr<LateWalks> late_walks_;  ///< null: no samples bring a slice of their stack
   const std::unique_ptr<WaitVisitor> visitor_;   ///< null: waiting threads are not visited
   WaitIntake waits_;
@@ -528,7 +541,7 @@ class Daemon::Parts {
   std::optional<ModuleLoader> loader_;
   std::jthread modules_thread_;
   std::optional<NameKeeper> name_keeper_;
-  std::jthread walks_thread_, history_thread_, names_thread_, runtimes_thread_, waits_thread_, ingest_thread_,
+  std::jthread walks_thread_, history_thread_, names_thread_, runtimes_thread_, code_thread_, waits_thread_, ingest_thread_,
       reader_thread_;
 };
 

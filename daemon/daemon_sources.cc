@@ -239,6 +239,19 @@ void append_late_walk_metrics(const SampleCounts& counts, const LateWalks::Stats
                             "Samples with a slice whose unwind rows did not come in time.", late.given_up));
 }
 
+void append_code_metrics(const CodeHeaps::Stats& code, std::vector<Metric>& metrics) {
+  metrics.push_back(gauge("flamed_jvm_processes", "JVMs whose code heap is read.", code.processes));
+  metrics.push_back(counter("flamed_jvm_readings_total", "Readings of code heaps.", code.readings));
+  metrics.push_back(counter("flamed_jvm_failed_readings_total", "Readings of code heaps that failed.", code.failures));
+  metrics.push_back({"flamed_jvm_reading_seconds_total",
+                     "Time for these readings.",
+                     Metric::Type::kCounter,
+                     {{{}, static_cast<double>(code.reading_ns) / static_cast<double>(kNsPerSecond)}}});
+  metrics.push_back(counter("flamed_jvm_code_total", "Pieces of code that readings have met.", code.blobs));
+  metrics.push_back(counter("flamed_jvm_code_replaced_total",
+                            "Pieces of code that had gone or changed at the next reading.", code.replaced));
+}
+
 void append_runtime_metrics(const RuntimeStacks& stacks, std::vector<Metric>& metrics) {
   Metric samples{
       "flamed_runtime_samples_total", "Samples with frames of a managed runtime.", Metric::Type::kCounter, {}};
@@ -446,19 +459,32 @@ api::Component DaemonSources::unwind_health() const {
 
 /// Everybody may ask, so files are named without their folders.
 api::Component DaemonSources::runtimes_health() const {
-  if (parts_.runtime_modules == nullptr) {
+  if (parts_.runtime_modules == nullptr && parts_.code_heaps == nullptr) {
     const bool is_off = parts_.config.runtimes.is_empty();
     return {"runtimes", true,
             is_off ? "functions of managed runtimes are not shown (runtimes)"
                    : "functions of managed runtimes are not shown: there are no unwind tables"};
   }
   const std::string why_not = parts_.program.walks().why_no_runtimes();
-  if (!why_not.empty()) return {"runtimes", true, "functions of managed runtimes are not shown: " + why_not};
+  if (!why_not.empty() && parts_.code_heaps == nullptr)
+    return {"runtimes", true, "functions of managed runtimes are not shown: " + why_not};
   const std::string why_no_slots = parts_.program.walks().why_no_slots();
   constexpr std::size_t kMostShown = 16;
   std::set<std::string> texts;
   bool is_ok = true;
-  for (const RuntimeModules::Fact& fact : parts_.runtime_modules->facts()) {
+  if (!why_not.empty()) texts.insert("Python functions are not shown: " + why_not);
+  if (parts_.code_heaps != nullptr) {
+    for (const CodeHeaps::Fact& fact : parts_.code_heaps->facts()) {
+      std::string text = fact.path.substr(fact.path.rfind('/') + 1);
+      if (!fact.version.empty()) text += " (HotSpot " + fact.version + ")";
+      text += fact.missing.empty() ? ": stacks by the code heap" : ": not read: " + fact.missing;
+      is_ok = is_ok && fact.missing.empty();
+      texts.insert(std::move(text));
+    }
+  }
+  const std::vector<RuntimeModules::Fact> modules =
+      parts_.runtime_modules == nullptr ? std::vector<RuntimeModules::Fact>() : parts_.runtime_modules->facts();
+  for (const RuntimeModules::Fact& fact : modules) {
     std::string text = fact.path.substr(fact.path.rfind('/') + 1);
     if (!fact.version.empty()) text += " (" + fact.version + ")";
     text += fact.how.empty() ? ": not read" : ": by " + fact.how;
@@ -575,6 +601,7 @@ std::vector<Metric> DaemonSources::metrics() const {
   if (parts_.late_walks != nullptr) {
     append_late_walk_metrics(parts_.program.counts(), parts_.late_walks->stats(), metrics);
   }
+  if (parts_.code_heaps != nullptr) append_code_metrics(parts_.code_heaps->stats(), metrics);
   if (parts_.runtime_stacks != nullptr) {
     append_runtime_metrics(*parts_.runtime_stacks, metrics);
     append_runtime_function_metrics(parts_.functions.stats(), metrics);

@@ -17,6 +17,7 @@
 #include "daemon/flow/stored_until.h"
 #include "daemon/history/history.h"
 #include "daemon/naming/row_cache.h"
+#include "daemon/runtimes/code_heaps.h"
 #include "daemon/runtimes/runtime_modules.h"
 #include "daemon/sampler/kernel_program.h"
 #include "daemon/sampler/sampler_figures.h"
@@ -58,6 +59,7 @@ class DaemonSources final : public api::Sources {
     const RowCache* row_cache;                 ///< null if rows are not kept for the next start
     const RuntimeModules* runtime_modules;     ///< null if Python functions are not shown, as is the next one
     const RuntimeStacks* runtime_stacks;
+    const CodeHeaps* code_heaps;  ///< null if code that JVMs make is not read
     const symbolizer::RuntimeFunctions& functions;
     History* history;  ///< null if minutes are in memory alone
     const CpuAccounts& accounts;

@@ -10,8 +10,8 @@
 
 namespace flamed::runtimes {
 
-enum class RuntimeKind : std::uint8_t { kPython, kV8 };
-inline constexpr std::array kRuntimeKinds{RuntimeKind::kPython, RuntimeKind::kV8};
+enum class RuntimeKind : std::uint8_t { kPython, kV8, kJava };
+inline constexpr std::array kRuntimeKinds{RuntimeKind::kPython, RuntimeKind::kV8, RuntimeKind::kJava};
 
 /// For people.
 constexpr std::string_view name_of(RuntimeKind kind) {
@@ -19,9 +19,11 @@ constexpr std::string_view name_of(RuntimeKind kind) {
     case RuntimeKind::kPython:
       return "Python";
     case RuntimeKind::kV8:
+      return "V8";
+    case RuntimeKind::kJava:
       break;
   }
-  return "V8";
+  return "Java";
 }
 
 /// In settings and labels of metrics.
@@ -30,9 +32,11 @@ constexpr std::string_view key_of(RuntimeKind kind) {
     case RuntimeKind::kPython:
       return "python";
     case RuntimeKind::kV8:
+      return "node";
+    case RuntimeKind::kJava:
       break;
   }
-  return "node";
+  return "java";
 }
 
 /// Some of them.

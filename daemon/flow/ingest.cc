@@ -76,6 +76,7 @@ Ingest::Ingest(symbolizer::ProcessTracker& processes, symbolizer::ProcessDetails
       late_walks_(parts.late_walks),
       runtimes_(parts.runtimes),
       waits_(parts.waits),
+      code_(parts.code),
       wall_at_boot_ns_(clock.wall().ns - clock.boottime_ns()),
       modules_to_sweep_at_(kFewModules) {}
 
@@ -151,7 +152,8 @@ void Ingest::apply(const EventBatch& batch) {
   look_again(batch.drained_at);
   if (runtimes_ != nullptr) republish_runtimes();
   processes_.changed().take([this](symbolizer::Process& process) { publish(process); });
-  processes_.remapped().take([&](symbolizer::Process& process) { publish_mappings(process); });
+  if (code_ != nullptr) look_at_code(batch.drained_at);
+  publish_remapped();
   processes_.purge(batch.drained_at);
   store_.advance(batch.drained_at);
   if (late_walks_ != nullptr) late_walks_->tell_store();
@@ -163,7 +165,12 @@ void Ingest::apply(const EventBatch& batch) {
 
 void Ingest::walk_late() {
   if (!has_waiting()) return;
-  look_again(clock_.monotonic());
+  const MonotonicTime now = clock_.monotonic();
+  look_again(now);
+  if (code_ != nullptr) {
+    look_at_code(now);
+    publish_remapped();
+  }
   if (late_walks_ != nullptr) late_walks_->tell_store();
 }
 
@@ -238,6 +245,7 @@ void Ingest::apply_sample(MonotonicTime time, std::uint16_t cpu, const SampleRec
     const bool anew = header.exec_id != process.exec_id || header.user_end == FLAMED_END_NO_PROCESS;
     process.exec_id = header.exec_id;
     processes_.watch_mappings(process, anew || are_tables_wrong(process, time, header, trust));
+    if (code_ != nullptr) note_missed_code(process, time, header);
     if (header.user_end == FLAMED_END_ROWS_PENDING && !user_frames_.empty() &&
         unwind_->should_build(user_frames_.back().module, period_ns_)) {
       modules_.want_again(user_frames_.back().module);
@@ -433,7 +441,44 @@ void Ingest::publish_mappings(symbolizer::Process& process) {
   }
   // Mappings that are not in the tables need no copy.
   process.tables.add(UnwindPublisher::has_place_for(process) ? process.maps : nullptr, clock_.monotonic());
-  unwind_->publish(process, runtimes_ == nullptr ? RuntimePlace() : runtimes_->place_of(process));
+  unwind_->publish(process, runtimes_ == nullptr ? RuntimePlace() : runtimes_->place_of(process),
+                   code_ == nullptr ? nullptr : code_->place_of(process));
+}
+
+void Ingest::publish_remapped() {
+  processes_.remapped().take([this](symbolizer::Process& process) { publish_mappings(process); });
+  if (code_ != nullptr) code_->forget_old_rows();
+}
+
+/// A walk ended in code that the process has made, or beyond it.
+void Ingest::note_missed_code(symbolizer::Process& process, MonotonicTime time, const flamed_sample& sample) {
+  if ((sample.flags & FLAMED_WALKED_BY_TABLES) == 0 || sample.user_end == FLAMED_END_OUTERMOST ||
+      sample.user_end == FLAMED_END_DEPTH_LIMIT || process.anonymous == kNoModule || user_frames_.empty()) {
+    return;
+  }
+  const bool is_last = user_frames_.back().module == process.anonymous;
+  const bool was_last = user_frames_.size() > 1 && user_frames_[user_frames_.size() - 2].module == process.anonymous;
+  if (!is_last && !was_last) return;
+  const bool is_pending = is_last && sample.user_end == FLAMED_END_ROWS_PENDING;
+  const auto miss = is_pending ? CodeHeaps::Miss::kPending : CodeHeaps::Miss::kFailed;
+  if (!code_->missed(process, time, miss)) return;
+  if (const symbolizer::Mapping* const library = code_->library_of(process)) {
+    processes_.want_rows(process, *library, time);
+  }
+}
+
+/// Takes the readings of code that processes have made, and requests those that are due.
+void Ingest::look_at_code(MonotonicTime now) {
+  recoded_.clear();
+  code_->look_again(now, recoded_);
+  const auto is_running = [this](const ProcessId& id) {
+    const symbolizer::Process* const running = processes_.known().find_running(id.pid);
+    return running != nullptr && running->id == id;
+  };
+  for (const ProcessId& id : recoded_) {
+    if (is_running(id)) processes_.watch_mappings(processes_.resolve(id, now), true);
+  }
+  code_->tidy(now, is_running);
 }
 
 /// Another file was found to be a runtime: processes may have it.

@@ -14,6 +14,7 @@
 #include "daemon/flow/late_walks.h"
 #include "daemon/flow/runtime_stacks.h"
 #include "daemon/flow/wait_intake.h"
+#include "daemon/runtimes/code_heaps.h"
 #include "daemon/sampler/event_batch.h"
 #include "daemon/unwind/unwind_publisher.h"
 #include "store/ring/store.h"
@@ -31,6 +32,7 @@ class Ingest {
     LateWalks* late_walks = nullptr;    ///< null: no samples bring a slice of their stack
     RuntimeStacks* runtimes = nullptr;  ///< null: functions of managed runtimes are not shown
     WaitIntake* waits = nullptr;        ///< null: waiting threads are not visited
+    CodeHeaps* code = nullptr;          ///< null: code that JVMs make is not read
   };
   Ingest(symbolizer::ProcessTracker& processes, symbolizer::ProcessDetails& details, symbolizer::ModuleTable& modules,
          store::Store& store, const Clock& clock, const Parts& parts);
@@ -44,7 +46,8 @@ class Ingest {
 
   /// Are there samples that are not stored yet? Then walk_late() should be called soon.
   [[nodiscard]] bool has_waiting() const {
-    return (late_walks_ != nullptr && late_walks_->is_waiting()) || (runtimes_ != nullptr && runtimes_->is_waiting());
+    return (late_walks_ != nullptr && late_walks_->is_waiting()) || (runtimes_ != nullptr && runtimes_->is_waiting()) ||
+            (code_ != nullptr && code_->is_waiting());
   }
   void walk_late();
   /// Stores all samples. After the last batch.
@@ -67,6 +70,9 @@ class Ingest {
   void publish_ancestors(symbolizer::Process& process);
   void publish_mappings(symbolizer::Process& process);
   void republish_runtimes();
+  void publish_remapped();
+  void note_missed_code(symbolizer::Process& process, MonotonicTime time, const flamed_sample& sample);
+  void look_at_code(MonotonicTime now);
   void look_again(MonotonicTime now);
   void report_mapped_modules(MonotonicTime now);
   void drop_unused_modules();
@@ -81,6 +87,7 @@ class Ingest {
   LateWalks* const late_walks_;
   RuntimeStacks* const runtimes_;
   WaitIntake* const waits_;
+  CodeHeaps* const code_;
   std::uint64_t malformed_ = 0;
   std::int64_t period_ns_ = 0;       ///< of the last stored samples
   std::int64_t wall_at_boot_ns_;     ///< changes when the wall clock is set
@@ -89,6 +96,7 @@ class Ingest {
   MonotonicTime mapped_told_;
   std::uint64_t runtimes_told_ = 0;  ///< RuntimeModules::edition() when processes were last published for it
   std::vector<ModuleId> mapped_;     ///< scratch
+  std::vector<ProcessId> recoded_;  ///< scratch of look_at_code()
   std::vector<Frame> user_frames_;   ///< innermost first
   std::vector<Frame> stack_;         ///< outermost first: user, then kernel
 };

@@ -88,13 +88,23 @@ bool LateWalks::may_call_any_code(const MappingSet& maps, std::uint64_t return_a
   return got == static_cast<ssize_t>(code.size()) && unwinder::is_indirect_call(kArchitecture, code);
 }
 
-LateWalks::Walked LateWalks::walk(const StackSlices::Slice& slice, const MappingSet& maps, Met& met) const {
+/// Code in memory without a file.
+unwinder::Code LateWalks::find_made_code(const ProcessId& process, std::uint64_t address) const {
+  const CodePlacePtr place = parts_.code == nullptr ? nullptr : parts_.code->find(process);
+  return place == nullptr ? unwinder::Code{unwinder::Code::Is::kWithoutRows} : parts_.unwind.find_code(*place, address);
+}
+
+LateWalks::Walked LateWalks::walk(const StackSlices::Slice& slice, const ProcessId& process, const MappingSet& maps,
+                                  Met& met) const {
   const unwinder::AllRegisters registers = slice.registers();
   const auto find = [&](std::uint64_t address) -> unwinder::Code {
     const Mapping*& mapping = met.mapping;
     if (mapping == nullptr || address < mapping->start || address >= mapping->end) mapping = maps.find(address);
     if (mapping == nullptr) return {unwinder::Code::Is::kUnmapped};
-    if (mapping->module == kNoModule) return {unwinder::Code::Is::kWithoutRows};
+    if (mapping->module == kNoModule) {
+      met.frame = {kNoModule, address};
+      return find_made_code(process, address);
+    }
     met.frame = mapping->frame_at(address);
     return parts_.unwind.find_code(met.frame.module, met.frame.offset);
   };
@@ -122,7 +132,7 @@ bool LateWalks::take(const flamed_sample& header, symbolizer::Process& process, 
   std::shared_ptr<const MappingSet> maps = symbolizer::ProcessTracker::maps_at(process, sample.time);
   if (maps == nullptr) return false;
   Met met;
-  const Walked walked = walk(*slice, *maps, met);
+  const Walked walked = walk(*slice, process.id, *maps, met);
   if (walked.stack.end != WalkEnd::kPending) {
     store_walked(walked, *maps, process, sample, kernel_frames, linked);
     return true;
@@ -151,7 +161,7 @@ std::optional<store::StackSample> LateWalks::take_visit(const flamed_sample& hea
   std::shared_ptr<const MappingSet> maps = symbolizer::ProcessTracker::maps_at(process, sample.time);
   if (maps == nullptr) return std::nullopt;
   Met met;
-  const Walked walked = walk(*slice, *maps, met);
+  const Walked walked = walk(*slice, process.id, *maps, met);
   store::StackSample known = walked_sample(walked, *maps, process, sample, kernel_frames);
   if (walked.stack.end != WalkEnd::kPending) return known;
   known.truncation = Truncation::kRowsPending;
@@ -178,6 +188,9 @@ std::optional<store::StackSample> LateWalks::take_visit(const flamed_sample& hea
 bool LateWalks::are_rows_coming(symbolizer::Process& process, const Met& missing, const StackSlices::Slice& slice,
                                 MonotonicTime now, std::int64_t weight_ns) {
   const Mapping& mapping = *missing.mapping;
+  if (mapping.module == kNoModule) {
+    return parts_.code != nullptr && parts_.code->missed(process, now, CodeHeaps::Miss::kPending);
+  }
   const std::uint64_t code_bytes = mapping.end - mapping.start;
   const bool is_worth_it = parts_.unwind.should_build(mapping.module, weight_ns, code_bytes);
   bool are_functions_coming = false;
@@ -199,10 +212,13 @@ void LateWalks::look_again(MonotonicTime now) {
   const auto is_done = [&](Waiting& waiting) {
     const bool is_over = now.ns - waiting.value.time.ns >= kLongestWaitNs;
     const auto [module, offset] = waiting.missing;
-    if (!is_over && parts_.unwind.find_code(module, offset).is == unwinder::Code::Is::kPending) return false;
+    const auto find = [&, at = offset, in = module] {
+      return in == kNoModule ? find_made_code(waiting.value.process, at) : parts_.unwind.find_code(in, at);
+    };
+    if (!is_over && find().is == unwinder::Code::Is::kPending) return false;
     symbolizer::Process& process = parts_.processes.resolve(waiting.value.process, waiting.value.time);
     Met met;
-    const Walked walked = walk(waiting.slice, *waiting.maps, met);
+    const Walked walked = walk(waiting.slice, process.id, *waiting.maps, met);
     if (walked.stack.end != WalkEnd::kPending) {
       if (waiting.is_visit) {
         parts_.store.correct_wait(

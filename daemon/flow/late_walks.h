@@ -19,6 +19,7 @@
 #include "base/identity.h"
 #include "bpf/events.h"
 #include "daemon/flow/runtime_stacks.h"
+#include "daemon/runtimes/code_heaps.h"
 #include "daemon/sampler/stack_slices.h"
 #include "daemon/unwind/unwind_publisher.h"
 #include "store/ring/store.h"
@@ -39,6 +40,7 @@ class LateWalks {
     UnwindPublisher& unwind;
     store::Store& store;
     RuntimeStacks* runtimes = nullptr;  ///< null: functions of managed runtimes are not shown
+    CodeHeaps* code = nullptr;       ///< null: code that JVMs make is not read
   };
   explicit LateWalks(const Parts& parts) : parts_(parts) {}
 
@@ -79,7 +81,7 @@ class LateWalks {
     KeptLinkedStack linked;
     StackSlices::Slice slice;
     std::shared_ptr<const symbolizer::MappingSet> maps;
-    Frame missing;  ///< the code whose rows it waits for
+    Frame missing;  ///< the code whose rows it waits for; of code that its process has made: the address
     bool is_visit = false;
 
     [[nodiscard]] store::StackSample sample() const {
@@ -103,7 +105,9 @@ class LateWalks {
     unwinder::WalkedStack stack;
     bool is_guessed = false;  ///< see unwinder::guess_stack()
   };
-  [[nodiscard]] Walked walk(const StackSlices::Slice& slice, const symbolizer::MappingSet& maps, Met& met) const;
+  [[nodiscard]] unwinder::Code find_made_code(const ProcessId& process, std::uint64_t address) const;
+  [[nodiscard]] Walked walk(const StackSlices::Slice& slice, const ProcessId& process,
+                            const symbolizer::MappingSet& maps, Met& met) const;
   /// `weight_ns`: the CPU time that the sample adds to what is missed for lack of the rows.
   bool are_rows_coming(symbolizer::Process& process, const Met& missing, const StackSlices::Slice& slice,
                        MonotonicTime now, std::int64_t weight_ns);

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <iterator>
 #include <optional>
 #include <span>
+#include <thread>
 
 #include "daemon/unwind/rule_look_up.h"
 
@@ -43,15 +45,19 @@ constexpr std::uint32_t kManyModules = FLAMED_MAX_MODULES / 16 * 15;
 constexpr std::uint32_t kSpareMappings = FLAMED_MAPPING_BLOCKS * FLAMED_BLOCK_MAPPINGS / 4;
 constexpr std::uint32_t kSpareModules = FLAMED_MAX_MODULES / 4;
 constexpr std::size_t kSpareProcesses = FLAMED_MAX_PROCESSES / 4;
+/// ModuleIds of publish_code(): files never get as far.
+constexpr std::uint32_t kFirstCode = 0xc000'0000;
+/// How often a reading of code waits until there is room for its rows.
+constexpr int kMostWaits = 8;
 /// 1 GiB of code: a file with sparse code must not use a large part of the page table.
 constexpr std::uint32_t kMaxModulePages = FLAMED_MAX_PAGES / 8;
 
 static_assert(sizeof(flamed_unwind_rule) == sizeof(unwinder::Rule));
 static_assert(offsetof(flamed_unwind_rule, plt_threshold) == offsetof(unwinder::Rule, plt_threshold));
 static_assert(offsetof(flamed_unwind_rule, ra_offset) == offsetof(unwinder::Rule, ra_offset));
-static_assert(static_cast<int>(unwinder::CfaKind::kGoFrame) == FLAMED_CFA_GO_FRAME);
+static_assert(static_cast<int>(unwinder::CfaKind::kPending) == FLAMED_CFA_PENDING);
 static_assert(static_cast<int>(unwinder::FpKind::kUnknown) == FLAMED_FP_UNKNOWN);
-static_assert(static_cast<int>(unwinder::RaKind::kInGo) == FLAMED_RA_IN_GO);
+static_assert(static_cast<int>(unwinder::RaKind::kAtFp) == FLAMED_RA_AT_FP);
 static_assert(unwinder::GoLayout::kSavedSp == FLAMED_GO_SAVED_SP);
 
 std::uint32_t slabs_of(std::size_t budget_bytes) {
@@ -141,11 +147,16 @@ UnwindPublisher::UnwindPublisher(UnwindMaps& maps, std::size_t budget_bytes, con
       budget_bytes_(budget_bytes),
       clock_(clock),
       began_(clock.monotonic()),
+      last_code_(kFirstCode),
       mapping_runs_(FLAMED_MAPPING_BLOCKS, FLAMED_BLOCK_MAPPINGS),
       module_runs_(1, FLAMED_MAX_MODULES),
       page_runs_(1, FLAMED_MAX_PAGES),
       row_runs_(slabs_of(budget_bytes), FLAMED_SLAB_ROWS),
-      slab_exists_(slabs_of(budget_bytes), false) {}
+      slab_exists_(slabs_of(budget_bytes), false) {
+  unwinder::Rule pending;
+  pending.cfa = unwinder::CfaKind::kPending;
+  static_cast<void>(rules_.intern(pending));  // FLAMED_PENDING_RULE: the first one behind those of all tables
+}
 
 UnwindPublisher::~UnwindPublisher() = default;
 
@@ -201,7 +212,56 @@ bool UnwindPublisher::has_place_for(const symbolizer::Process& process) {
   return user_mappings(process).size() <= FLAMED_BLOCK_MAPPINGS;
 }
 
-void UnwindPublisher::publish(const symbolizer::Process& process, const RuntimePlace& runtime) {
+/// Appends it, in pieces if it is code that the process has made.
+void UnwindPublisher::append_mapping(const symbolizer::Mapping& mapping, const CodePlace* code, ProcessEntry& entry,
+                                     bool is_new, std::vector<flamed_mapping>& to) {
+  const auto refer_to = [&](ModuleId id) {
+    ModuleEntry* const module = enter_module(id);
+    if (module == nullptr) {
+      ++stats_.refused_modules;
+      return FLAMED_NO_MODULE;
+    }
+    module->code_bytes = std::max(module->code_bytes, mapping.end - mapping.start);
+    ++module->processes;
+    if (is_new) ++module->starts;
+    entry.modules.push_back(id);
+    return module->index;
+  };
+  if (mapping.module != kNoModule || code == nullptr) {
+    const std::uint32_t index = mapping.module == kNoModule ? FLAMED_NO_MODULE : refer_to(mapping.module);
+    to.push_back({mapping.start, mapping.end, mapping.file_offset, index, 0});
+    return;
+  }
+  if (code->areas.empty()) {
+    to.push_back({mapping.start, mapping.end, mapping.file_offset, unread_index(), 0});
+    return;
+  }
+  std::uint64_t at = mapping.start;
+  for (const CodePlace::Area& area : code->areas) {
+    const std::uint64_t start = std::max(at, area.start);
+    const std::uint64_t end = std::min(mapping.end, area.end);
+    if (start >= end) continue;
+    if (at < start) to.push_back({at, start, at, FLAMED_NO_MODULE, 0});
+    const std::uint32_t index = area.is_read ? refer_to(code->rows) : unread_index();
+    to.push_back({start, end, area.offset + (start - area.start), index, 0});
+    at = end;
+  }
+  if (at < mapping.end) to.push_back({at, mapping.end, at, FLAMED_NO_MODULE, 0});
+}
+
+/// The module whose rows never come. Each process that is published listens once more.
+std::uint32_t UnwindPublisher::unread_index() {
+  if (!unread_) {
+    unread_ = module_runs_.allocate(1);
+    if (!unread_) return FLAMED_NO_MODULE;
+    maps_.modules()[*unread_] = {};
+  }
+  maps_.modules()[*unread_].noticed = 0;
+  return *unread_;
+}
+
+void UnwindPublisher::publish(const symbolizer::Process& process, const RuntimePlace& runtime,
+                              const CodePlacePtr& code) {
   std::lock_guard lock(mutex_);
   reclaim();
   ProcessEntry entry;
@@ -218,33 +278,22 @@ void UnwindPublisher::publish(const symbolizer::Process& process, const RuntimeP
   const bool is_new =
       old == processes_.end() || old->second.start_ticks != entry.start_ticks || old->second.exec_id != entry.exec_id;
 
-  const std::span<const symbolizer::Mapping> mappings = user_mappings(process);
+  std::vector<flamed_mapping> mappings;
+  if (has_place_for(process)) {
+    const std::span<const symbolizer::Mapping> all = user_mappings(process);
+    mappings.reserve(all.size());
+    for (const symbolizer::Mapping& mapping : all) append_mapping(mapping, code.get(), entry, is_new, mappings);
+  }
   const std::size_t count = mappings.size();
   std::optional<std::uint32_t> first;
-  if (count > 0 && has_place_for(process)) first = mapping_runs_.allocate(static_cast<std::uint32_t>(count));
+  if (count > 0 && count <= FLAMED_BLOCK_MAPPINGS) first = mapping_runs_.allocate(static_cast<std::uint32_t>(count));
   if (first) {
-    std::span<flamed_mapping> to = maps_.mappings().subspan(*first, count);
-    for (std::size_t i = 0; i < count; ++i) {
-      const symbolizer::Mapping& mapping = mappings[i];
-      std::uint32_t index = FLAMED_NO_MODULE;
-      if (mapping.module != kNoModule) {
-        if (ModuleEntry* module = enter_module(mapping.module)) {
-          index = module->index;
-          module->code_bytes = std::max(module->code_bytes, mapping.end - mapping.start);
-          ++module->processes;
-          if (is_new) ++module->starts;
-          entry.modules.push_back(mapping.module);
-        } else {
-          ++stats_.refused_modules;
-        }
-      }
-      to[i] = {mapping.start, mapping.end, mapping.file_offset, index, 0};
-    }
+    std::copy(mappings.begin(), mappings.end(), maps_.mappings().begin() + *first);
     entry.mappings = {*first, static_cast<std::uint32_t>(count)};
     value.block = *first / FLAMED_BLOCK_MAPPINGS;
     value.first = *first % FLAMED_BLOCK_MAPPINGS;
     value.count = static_cast<std::uint32_t>(count);
-  } else if (count > 0) {
+  } else if (!user_mappings(process).empty()) {
     ++stats_.refused_processes;
   }
 
@@ -314,6 +363,53 @@ unwinder::Code UnwindPublisher::find_code(ModuleId module, std::uint64_t file_of
   if (function == nullptr) return code;
   if (function->rows.rows.empty()) return {unwinder::Code::Is::kWithoutRows};
   return {unwinder::Code::Is::kRuled, function->rows.find(file_offset)};
+}
+
+unwinder::Code UnwindPublisher::find_code(const CodePlace& place, std::uint64_t address) {
+  using Is = unwinder::Code::Is;
+  if (place.areas.empty()) return {Is::kPending};
+  for (const CodePlace::Area& area : place.areas) {
+    if (address < area.start || address >= area.end) continue;
+    return area.is_read ? find_code(place.rows, area.offset + (address - area.start)) : unwinder::Code{Is::kPending};
+  }
+  return {Is::kWithoutRows};
+}
+
+bool UnwindPublisher::forget_code(ModuleId rows) {
+  std::lock_guard lock(mutex_);
+  reclaim();
+  const auto found = modules_.find(rows);
+  if (found == modules_.end()) return true;
+  if (found->second.processes != 0) return false;
+  forget(found);
+  return true;
+}
+
+void UnwindPublisher::listen_for_code(ModuleId rows) {
+  std::lock_guard lock(mutex_);
+  const auto found = modules_.find(rows);
+  if (found != modules_.end()) maps_.modules()[found->second.index].noticed = 0;
+  if (unread_) maps_.modules()[*unread_].noticed = 0;
+}
+
+ModuleId UnwindPublisher::publish_code(const unwinder::UnwindRows& rows) {
+  ModuleId id;
+  {
+    std::lock_guard lock(mutex_);
+    id = ModuleId{++last_code_};
+    ModuleEntry* const entry = enter_module(id);
+    if (entry == nullptr) return kNoModule;
+    // Its process was sampled a moment ago: others may be evicted for it.
+    maps_.modules()[entry->index].last_sampled = static_cast<std::uint32_t>(clock_.monotonic().ns / kNsPerSecond);
+  }
+  Outcome outcome = publish_rows(id, rows);
+  for (int i = 0; i < kMostWaits && outcome == Outcome::kWait; ++i) {
+    std::this_thread::sleep_for(std::chrono::nanoseconds(kGraceNs));
+    outcome = publish_rows(id, rows);
+  }
+  if (outcome == Outcome::kDone && is_ready(id)) return id;
+  static_cast<void>(forget_code(id));
+  return kNoModule;
 }
 
 const UnwindPublisher::Function* UnwindPublisher::function_at(const ModuleEntry& entry, std::uint64_t file_offset) {

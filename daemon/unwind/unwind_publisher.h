@@ -27,6 +27,7 @@
 
 #include "base/clock.h"
 #include "base/identity.h"
+#include "daemon/unwind/code_place.h"
 #include "daemon/unwind/run_allocator.h"
 #include "daemon/unwind/unwind_maps.h"
 #include "symbolizer/process/process.h"
@@ -58,7 +59,7 @@ class UnwindPublisher {
   // -- Ingest ---------------------------------------------------------------------------------------------------------
 
   /// Enters the process with its current mappings, or replaces its entry.
-  void publish(const symbolizer::Process& process, const RuntimePlace& runtime = {});
+  void publish(const symbolizer::Process& process, const RuntimePlace& runtime = {}, const CodePlacePtr& code = {});
   /// Is there enough room for processes that may never be sampled?
   [[nodiscard]] bool has_room_to_spare() const;
   /// A no-op if the pid is another process's by now.
@@ -78,6 +79,13 @@ class UnwindPublisher {
 
   /// The code at a place in a module's file, as the kernel program finds it now.
   [[nodiscard]] unwinder::Code find_code(ModuleId module, std::uint64_t file_offset);
+
+  /// The same of an address in code that a process has made at run time.
+  [[nodiscard]] unwinder::Code find_code(const CodePlace& place, std::uint64_t address);
+  /// Frees rows of publish_code(). False: a process still has them.
+  bool forget_code(ModuleId rows);
+  /// The kernel program reports the next code without rows once more.
+  void listen_for_code(ModuleId rows);
 
   /// Requests the rows of the functions at these places of a module whose rows are not in the tables, for find_code().
   /// False if all of them are known, or there is no room.
@@ -113,6 +121,12 @@ class UnwindPublisher {
 
   /// `rows` by file offset. Without any row the module's code is walked by frame pointers.
   Outcome publish_rows(ModuleId module, const unwinder::UnwindRows& rows);
+
+  // -- The thread that reads code which processes have made at run time ----------------------------------------------
+
+  /// Rows by CodePlace::Area::offset, for CodePlace::rows. They never change: code that has changed gets new ones.
+  /// kNoModule: there is no room.
+  ModuleId publish_code(const unwinder::UnwindRows& rows);
 
   /// Frees the memory of slabs without rows.
   void drop_empty_slabs();
@@ -181,6 +195,9 @@ class UnwindPublisher {
   };
 
   ModuleEntry* enter_module(ModuleId id);
+  void append_mapping(const symbolizer::Mapping& mapping, const CodePlace* code, ProcessEntry& entry, bool is_new,
+                      std::vector<flamed_mapping>& to);
+  std::uint32_t unread_index();
   void leave_modules(const ProcessEntry& process);
   void retire(RunAllocator& from, Run run);
   void reclaim();
@@ -208,6 +225,8 @@ class UnwindPublisher {
 
   mutable std::mutex mutex_;  ///< guards the members below
   std::uint32_t last_edition_ = 0;
+  std::uint32_t last_code_;               ///< ModuleId of the last publish_code()
+  std::optional<std::uint32_t> unread_{};  ///< index of the module of code that has not been read
   RunAllocator mapping_runs_;
   RunAllocator module_runs_;
   RunAllocator page_runs_;

@@ -189,7 +189,9 @@ class Reader {
       if (!memory_.read(blob.code_begin, buffer_)) return false;
       add_rows_of(blob, use, frame_words, frame_complete, rows);
     }
-    const std::vector<unwinder::Row> found = rows.take();
+    std::vector<unwinder::Row> found = rows.take();
+    // A jump may be cut by the code's end.
+    std::erase_if(found, [&](const unwinder::Row& row) { return row.offset >= bytes; });
     blob.first_row = static_cast<std::uint32_t>(code_.rows.size());
     blob.row_count = static_cast<std::uint32_t>(found.size());
     code_.rows.insert(code_.rows.end(), found.begin(), found.end());

@@ -179,7 +179,7 @@ bool HotSpotRows::add_compiled(std::span<const std::byte> code, std::uint32_t fr
       if (locals != 0 && (!sub || sub->by != locals)) return 0;
       const bool is_start = at == 0 || static_cast<std::int64_t>(at) < frame_complete;
       if (locals == 0 && !(is_start && !is_set_up)) return 0;
-      if (is_start && !is_set_up) add(0, by_sp(1, false));
+      if (!is_set_up) add(0, by_sp(1, false));
       add(at + 1, by_sp(2, true));
       next += locals != 0 ? sub->bytes : (sub && sub->by == 0 ? sub->bytes : 0);
       add(next, frame);
