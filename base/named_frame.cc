@@ -27,6 +27,8 @@ std::string_view name_of(FrameKind kind) {
       return "python";
     case FrameKind::kJavaScript:
       return "javascript";
+    case FrameKind::kJava:
+      return "java";
     case FrameKind::kUnnamed:
       return "unnamed";
     case FrameKind::kUnknown:

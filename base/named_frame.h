@@ -27,8 +27,9 @@ enum class FrameKind : std::uint8_t {
   kUnknown,  ///< not even its function is known; `reason` says why
   kMarker,   ///< not code: where a truncated stack begins
   kJavaScript,
+  kJava,
 };
-inline constexpr FrameKind kLastFrameKind = FrameKind::kJavaScript;
+inline constexpr FrameKind kLastFrameKind = FrameKind::kJava;
 std::string_view name_of(FrameKind kind);
 
 /// Whether it is code without a name.

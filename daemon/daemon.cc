@@ -52,6 +52,7 @@
 #include "daemon/naming/row_cache.h"
 #include "daemon/naming/walk_loader.h"
 #include "daemon/runtimes/code_heaps.h"
+#include "daemon/runtimes/hotspot_namer.h"
 #include "daemon/runtimes/runtime_modules.h"
 #include "daemon/runtimes/runtime_namer.h"
 #include "daemon/sampler/sampler.h"
@@ -256,11 +257,11 @@ std::string reasons_of_losses(const store::Quality& quality) {
 struct Runtimes {
   Runtimes(runtimes::RuntimeKinds kinds, BpfUnwindMaps& maps, symbolizer::GuardedOpener& opener,
            symbolizer::ModuleReader& reader, symbolizer::RuntimeFunctions& functions,
-           symbolizer::ProcessTracker& processes, store::Store& store)
+           symbolizer::ProcessTracker& processes, store::Store& store, const JavaStacks* java)
       : program(maps),
         modules(program, kinds),
         namer(opener, reader),
-        stacks({modules, namer, functions, processes, store}) {}
+        stacks({modules, namer, functions, processes, store, java}) {}
 
   struct Program final : RuntimeModules::Program {
     explicit Program(BpfUnwindMaps& to) : maps(to) {}
@@ -281,6 +282,17 @@ struct Runtimes {
   RuntimeStacks stacks;
 };
 
+/// What shows methods of Java.
+struct Java {
+  Java(CodeHeaps& heaps, symbolizer::ModuleTable& modules, symbolizer::GuardedOpener& opener,
+       symbolizer::ModuleReader& reader, symbolizer::RuntimeFunctions& functions,
+       symbolizer::ProcessTracker& processes, store::Store& store)
+      : namer(modules, opener, reader), stacks({heaps, namer, functions, processes, store}) {}
+
+  HotSpotNamer namer;
+  JavaStacks stacks;
+};
+
 /// Each member comes after those that it uses, so that it is created after them and destroyed before them.
 class Daemon::Parts {
  public:
@@ -299,20 +311,23 @@ class Daemon::Parts {
         accounts_({.retention_ns = config.retention_ns}, clock),
         module_reader_({.program = worker_program()}),
         opener_(clock),
-        runtimes_(unwind_ == nullptr || config.runtimes.is_empty()
-                      ? nullptr
-                      : std::make_unique<Runtimes>(config.runtimes, *unwind_maps_, opener_, module_reader_, functions_,
-                                                   processes_, store_)),
         code_heaps_(unwind_ == nullptr || !config.runtimes.has(runtimes::RuntimeKind::kJava)
                         ? nullptr
                         : std::make_unique<CodeHeaps>(CodeHeaps::Parts{
                               modules_, opener_, module_reader_, *unwind_,
                               [this] { return budget_.may_work_in_background(); }})),
+        java_(code_heaps_ == nullptr ? nullptr
+                                     : std::make_unique<Java>(*code_heaps_, modules_, opener_, module_reader_,
+                                                              functions_, processes_, store_)),
+        runtimes_(unwind_ == nullptr || config.runtimes.is_empty()
+                      ? nullptr
+                      : std::make_unique<Runtimes>(config.runtimes, *unwind_maps_, opener_, module_reader_, functions_,
+                                                   processes_, store_, java_stacks())),
         late_walks_(unwind_ == nullptr || !config.stack_slices
                         ? nullptr
                         : std::make_unique<LateWalks>(
                               LateWalks::Parts{sampler_->slices(), processes_, modules_, *unwind_, store_,
-                                               runtimes_ == nullptr ? nullptr : &runtimes_->stacks, code_heaps_.get()})),
+                                               runtimes_ == nullptr ? nullptr : &runtimes_->stacks, java_stacks(), code_heaps_.get()})),
         visitor_(config.waits
                      ? std::make_unique<WaitVisitor>(clock, late_walks_ == nullptr ? nullptr : &sampler_->slices(),
                                                      [this] { sampler_->wake(); })
@@ -328,6 +343,7 @@ class Daemon::Parts {
                  .late_walks = late_walks_.get(),
                  .runtimes = runtimes_ == nullptr ? nullptr : &runtimes_->stacks,
                  .waits = visitor_ == nullptr ? nullptr : &waits_,
+                 .java = java_stacks(),
                  .code = code_heaps_.get()}),
         budget_(config.frequency_hz, {config.cpu_budget, where_set(config, "cpu_budget")},
                 [this] { return meter_->read(); }),
@@ -378,6 +394,7 @@ class Daemon::Parts {
                                           runtimes_ == nullptr ? nullptr : &runtimes_->modules,
                                           runtimes_ == nullptr ? nullptr : &runtimes_->stacks,
                                           code_heaps_.get(),
+                                          java_stacks(),
                                           functions_,
                                           history_.get(),
                                           accounts_,
@@ -414,7 +431,7 @@ class Daemon::Parts {
     module_reader_.stop();
     opener_.stop();
     end({&waits_thread_, &reader_thread_, &ingest_thread_, &modules_thread_, &walks_thread_, &names_thread_,
-         &runtimes_thread_, &code_thread_, &history_thread_});
+         &runtimes_thread_, &code_thread_, &java_thread_, &history_thread_});
     const store::Quality quality = store_.stats().quality;
     spdlog::info("ended: {} samples taken = {} whole + {} guessed + {} truncated + {} lost{}",
                  sampler_->figures().taken(), quality.whole, quality.guessed(), quality.truncated_total(),
@@ -468,6 +485,7 @@ class Daemon::Parts {
     }
     if (code_heaps_ != nullptr) {
       code_thread_ = start_thread("code-heaps", [this](const std::stop_token& stop) { code_heaps_->run(stop); });
+      java_thread_ = start_thread("java", [this](const std::stop_token& stop) { java_->namer.run(stop); });
     }
     if (history_ != nullptr) {
       history_thread_ = start_thread("history", [this](const std::stop_token& stop) { history_->run(stop); });
@@ -483,7 +501,10 @@ class Daemon::Parts {
     }
     if (config_.jvm_attach) background.emplace_back(jvm_thread_);
     if (runtimes_ != nullptr) background.emplace_back(runtimes_thread_);
-    if (code_heaps_ != nullptr) background.emplace_back(code_thread_);
+    if (code_heaps_ != nullptr) {
+      background.emplace_back(code_thread_);
+      background.emplace_back(java_thread_);
+    }
     meter_.emplace(clock_, sampler_->figures(), *server_, module_reader_, opener_, std::move(background));
     ingest_thread_ =
         start_thread("ingest", [this](const std::stop_token& stop) { run_ingest(stop, ingest_, queues_, stored_); });
@@ -498,6 +519,8 @@ class Daemon::Parts {
     if (!sampler_->figures().has_side_band()) spdlog::warn("no side band: mapping changes are read from /proc");
   }
 
+  JavaStacks* java_stacks() { return java_ == nullptr ? nullptr : &java_->stacks; }
+
   const Config& config_;
   const Clock& clock_;
   const std::unique_ptr<Sampler> sampler_;
@@ -511,8 +534,9 @@ class Daemon::Parts {
   symbolizer::WorkerModuleReader module_reader_;
   symbolizer::GuardedOpener opener_;
   symbolizer::RuntimeFunctions functions_;
-  const std::unique_ptr<Runtimes> runtimes_;     ///< null: functions of managed runtimes are not shown
   const std::unique_ptr<CodeHeaps> code_heaps_;  ///< null: code that JVMs make is not read
+  const std::unique_ptr<Java> java_;             ///< null: likewise
+  const std::unique_ptr<Runtimes> runtimes_;     ///< null: functions of managed runtimes are not shown
   const std::unique_ptr<LateWalks> late_walks_;  ///< null: no samples bring a slice of their stack
   const std::unique_ptr<WaitVisitor> visitor_;   ///< null: waiting threads are not visited
   WaitIntake waits_;
@@ -541,7 +565,7 @@ class Daemon::Parts {
   std::optional<ModuleLoader> loader_;
   std::jthread modules_thread_;
   std::optional<NameKeeper> name_keeper_;
-  std::jthread walks_thread_, history_thread_, names_thread_, runtimes_thread_, code_thread_, waits_thread_, ingest_thread_,
+  std::jthread walks_thread_, history_thread_, names_thread_, runtimes_thread_, code_thread_, java_thread_, waits_thread_, ingest_thread_,
       reader_thread_;
 };
 

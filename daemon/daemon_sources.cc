@@ -252,6 +252,18 @@ void append_code_metrics(const CodeHeaps::Stats& code, std::vector<Metric>& metr
                             "Pieces of code that had gone or changed at the next reading.", code.replaced));
 }
 
+void append_java_metrics(const JavaStacks::Stats& java, std::vector<Metric>& metrics) {
+  metrics.push_back(counter("flamed_java_samples_total", "Samples with frames in a JVM's code heap.", java.samples));
+  metrics.push_back({"flamed_java_frames_total",
+                     "Frames in code heaps, by what is known of their method.",
+                     Metric::Type::kCounter,
+                     {{{{"name", "yes"}}, static_cast<double>(java.named_frames)},
+                      {{{"name", "interpreted"}}, static_cast<double>(java.interpreted_frames)},
+                      {{{"name", "replaced"}}, static_cast<double>(java.replaced_frames)},
+                      {{{"name", "no"}}, static_cast<double>(java.unnamed_frames - java.replaced_frames)}}});
+  metrics.push_back(gauge("flamed_java_places", "Places in code heaps whose methods are known.", java.places));
+}
+
 void append_runtime_metrics(const RuntimeStacks& stacks, std::vector<Metric>& metrics) {
   Metric samples{
       "flamed_runtime_samples_total", "Samples with frames of a managed runtime.", Metric::Type::kCounter, {}};
@@ -602,6 +614,7 @@ std::vector<Metric> DaemonSources::metrics() const {
     append_late_walk_metrics(parts_.program.counts(), parts_.late_walks->stats(), metrics);
   }
   if (parts_.code_heaps != nullptr) append_code_metrics(parts_.code_heaps->stats(), metrics);
+  if (parts_.java_stacks != nullptr) append_java_metrics(parts_.java_stacks->stats(), metrics);
   if (parts_.runtime_stacks != nullptr) {
     append_runtime_metrics(*parts_.runtime_stacks, metrics);
     append_runtime_function_metrics(parts_.functions.stats(), metrics);

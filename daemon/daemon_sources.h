@@ -11,6 +11,7 @@
 #include "daemon/budget/budget_keeper.h"
 #include "daemon/config/config.h"
 #include "daemon/flow/cpu_accounts.h"
+#include "daemon/flow/java_stacks.h"
 #include "daemon/flow/late_walks.h"
 #include "daemon/flow/reader.h"
 #include "daemon/flow/runtime_stacks.h"
@@ -59,7 +60,8 @@ class DaemonSources final : public api::Sources {
     const RowCache* row_cache;                 ///< null if rows are not kept for the next start
     const RuntimeModules* runtime_modules;     ///< null if Python functions are not shown, as is the next one
     const RuntimeStacks* runtime_stacks;
-    const CodeHeaps* code_heaps;  ///< null if code that JVMs make is not read
+    const CodeHeaps* code_heaps;  ///< null if code that JVMs make is not read, as is the next one
+    const JavaStacks* java_stacks;
     const symbolizer::RuntimeFunctions& functions;
     History* history;  ///< null if minutes are in memory alone
     const CpuAccounts& accounts;

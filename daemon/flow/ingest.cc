@@ -76,6 +76,7 @@ Ingest::Ingest(symbolizer::ProcessTracker& processes, symbolizer::ProcessDetails
       late_walks_(parts.late_walks),
       runtimes_(parts.runtimes),
       waits_(parts.waits),
+      java_(parts.java),
       code_(parts.code),
       wall_at_boot_ns_(clock.wall().ns - clock.boottime_ns()),
       modules_to_sweep_at_(kFewModules) {}
@@ -157,6 +158,7 @@ void Ingest::apply(const EventBatch& batch) {
   processes_.purge(batch.drained_at);
   store_.advance(batch.drained_at);
   if (late_walks_ != nullptr) late_walks_->tell_store();
+  if (java_ != nullptr) java_->tidy(batch.drained_at);
   if (runtimes_ != nullptr) runtimes_->tidy(batch.drained_at);
   if (accounts_ != nullptr) accounts_->advance(batch.drained_at);
   report_mapped_modules(batch.drained_at);
@@ -177,11 +179,13 @@ void Ingest::walk_late() {
 void Ingest::look_again(MonotonicTime now) {
   if (late_walks_ != nullptr) late_walks_->look_again(now);
   if (runtimes_ != nullptr) runtimes_->look_again(now);
+  if (java_ != nullptr) java_->look_again(now);
 }
 
 void Ingest::finish() {
   if (late_walks_ != nullptr) late_walks_->finish();
   if (runtimes_ != nullptr) runtimes_->finish();
+  if (java_ != nullptr) java_->finish();
   if (late_walks_ != nullptr) late_walks_->tell_store();
 }
 
@@ -278,6 +282,7 @@ void Ingest::apply_sample(MonotonicTime time, std::uint16_t cpu, const SampleRec
       return;
   }
   if (runtimes_ != nullptr && !is_within_exec && runtimes_->take(process, stored, user_frames_.size(), linked)) return;
+  if (java_ != nullptr && !is_within_exec && java_->take(process, stored, user_frames_.size())) return;
   store_.add(stored);
 }
 

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/identity.h"
 #include "daemon/flow/cpu_accounts.h"
+#include "daemon/flow/java_stacks.h"
 #include "daemon/flow/late_walks.h"
 #include "daemon/flow/runtime_stacks.h"
 #include "daemon/flow/wait_intake.h"
@@ -32,6 +33,7 @@ class Ingest {
     LateWalks* late_walks = nullptr;    ///< null: no samples bring a slice of their stack
     RuntimeStacks* runtimes = nullptr;  ///< null: functions of managed runtimes are not shown
     WaitIntake* waits = nullptr;        ///< null: waiting threads are not visited
+    JavaStacks* java = nullptr;         ///< null: Java methods are not shown
     CodeHeaps* code = nullptr;          ///< null: code that JVMs make is not read
   };
   Ingest(symbolizer::ProcessTracker& processes, symbolizer::ProcessDetails& details, symbolizer::ModuleTable& modules,
@@ -47,7 +49,7 @@ class Ingest {
   /// Are there samples that are not stored yet? Then walk_late() should be called soon.
   [[nodiscard]] bool has_waiting() const {
     return (late_walks_ != nullptr && late_walks_->is_waiting()) || (runtimes_ != nullptr && runtimes_->is_waiting()) ||
-            (code_ != nullptr && code_->is_waiting());
+            (java_ != nullptr && java_->is_waiting()) || (code_ != nullptr && code_->is_waiting());
   }
   void walk_late();
   /// Stores all samples. After the last batch.
@@ -87,6 +89,7 @@ class Ingest {
   LateWalks* const late_walks_;
   RuntimeStacks* const runtimes_;
   WaitIntake* const waits_;
+  JavaStacks* const java_;
   CodeHeaps* const code_;
   std::uint64_t malformed_ = 0;
   std::int64_t period_ns_ = 0;       ///< of the last stored samples

@@ -249,9 +249,9 @@ void LateWalks::give_up(const Waiting& waiting) {
   const store::StackSample sample = waiting.sample();
   symbolizer::Process& process = parts_.processes.resolve(sample.process, sample.time);
   const std::size_t native = sample.frames.size() - waiting.kernel_frames;
-  if (parts_.runtimes == nullptr || !parts_.runtimes->take(process, sample, native, waiting.linked.view()))
-    parts_.store.add(sample);
   ++given_up_;
+  if (parts_.runtimes != nullptr && parts_.runtimes->take(process, sample, native, waiting.linked.view())) return;
+  if (parts_.java == nullptr || !parts_.java->take(process, sample, native)) parts_.store.add(sample);
 }
 
 void LateWalks::store_walked(const Walked& walked, const MappingSet& maps, symbolizer::Process& process,
@@ -264,7 +264,7 @@ void LateWalks::store_walked(const Walked& walked, const MappingSet& maps, symbo
     joined.calls = calls_;
     if (parts_.runtimes->take(process, stored, user_frames_.size(), joined)) return;
   }
-  parts_.store.add(stored);
+  if (parts_.java == nullptr || !parts_.java->take(process, stored, user_frames_.size())) parts_.store.add(stored);
 }
 
 store::StackSample LateWalks::walked_sample(const Walked& walked, const MappingSet& maps, symbolizer::Process& process,
@@ -285,7 +285,8 @@ store::StackSample LateWalks::walked_sample(const Walked& walked, const MappingS
 }
 
 void LateWalks::tell_store() {
-  const bool has_names_changed = parts_.runtimes != nullptr && parts_.runtimes->take_changed();
+  bool has_names_changed = parts_.runtimes != nullptr && parts_.runtimes->take_changed();
+  if (parts_.java != nullptr && parts_.java->take_changed()) has_names_changed = true;
   if (!std::exchange(has_changed_, false) && !has_names_changed) return;
   std::vector<store::PendingSample> pending;
   pending.reserve(waiting_.size());
@@ -294,6 +295,7 @@ void LateWalks::tell_store() {
     pending.push_back({waiting.value.time, waiting.value.process, waiting.value.tid});
   }
   if (parts_.runtimes != nullptr) parts_.runtimes->append_pending(pending);
+  if (parts_.java != nullptr) parts_.java->append_pending(pending);
   parts_.store.set_pending(std::move(pending));
 }
 

@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/identity.h"
 #include "bpf/events.h"
+#include "daemon/flow/java_stacks.h"
 #include "daemon/flow/runtime_stacks.h"
 #include "daemon/runtimes/code_heaps.h"
 #include "daemon/sampler/stack_slices.h"
@@ -40,6 +41,7 @@ class LateWalks {
     UnwindPublisher& unwind;
     store::Store& store;
     RuntimeStacks* runtimes = nullptr;  ///< null: functions of managed runtimes are not shown
+    JavaStacks* java = nullptr;      ///< null: Java methods are not shown
     CodeHeaps* code = nullptr;       ///< null: code that JVMs make is not read
   };
   explicit LateWalks(const Parts& parts) : parts_(parts) {}

@@ -43,9 +43,11 @@ symbolizer::SymbolKind frame_kind_of(RuntimeKind kind) {
     case RuntimeKind::kPython:
       return symbolizer::SymbolKind::kPython;
     case RuntimeKind::kV8:
+      return symbolizer::SymbolKind::kJavaScript;
+    case RuntimeKind::kJava:
       break;
   }
-  return symbolizer::SymbolKind::kJavaScript;
+  return symbolizer::SymbolKind::kJava;
 }
 
 /// What the worker has to know of the process.
@@ -68,6 +70,8 @@ symbolizer::RuntimeProcess process_of(const RuntimeModules::Loaded& loaded) {
       process.v8 = layout.objects;
       break;
     }
+    case RuntimeKind::kJava:
+      break;  // see JavaStacks
   }
   return process;
 }
@@ -400,6 +404,7 @@ void RuntimeStacks::tidy(MonotonicTime now) {
     for (const auto& [address, code] : known.codes) used.push_back(RuntimeFunctions::frame_of(code.function, 0));
     for (const auto& [start, compiled] : known.compiled) used.push_back(compiled.frame);
   }
+  if (parts_.java != nullptr) parts_.java->append_used(used);
   parts_.functions.retain(used);
 }
 

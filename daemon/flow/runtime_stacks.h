@@ -23,6 +23,7 @@
 #include "base/clock.h"
 #include "base/identity.h"
 #include "bpf/linked_layout.h"
+#include "daemon/flow/java_stacks.h"
 #include "daemon/flow/python_join.h"
 #include "daemon/flow/slot_join.h"
 #include "daemon/runtimes/runtime_modules.h"
@@ -62,6 +63,7 @@ class RuntimeStacks {
     symbolizer::RuntimeFunctions& functions;
     symbolizer::ProcessTracker& processes;
     store::Store& store;
+    const JavaStacks* java = nullptr;  ///< it has names in `functions` as well
   };
   explicit RuntimeStacks(const Parts& parts) : parts_(parts) {}
 

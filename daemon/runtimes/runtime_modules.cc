@@ -38,6 +38,8 @@ constexpr std::string_view file_name_of(RuntimeKind kind) {
       return "python";
     case RuntimeKind::kV8:
       break;
+    case RuntimeKind::kJava:
+      return "\n";  // see CodeHeaps
   }
   return "node";
 }

@@ -16,6 +16,7 @@
 #include "symbolizer/model/elf_facts.h"
 #include "symbolizer/model/elf_symbols.h"
 #include "symbolizer/model/hotspot_module.h"
+#include "symbolizer/model/hotspot_names.h"
 #include "symbolizer/model/jit_file.h"
 #include "symbolizer/model/module_files.h"
 #include "symbolizer/model/runtime_module.h"
@@ -62,6 +63,9 @@ class ModuleReader {
   virtual Result<runtimes::HotSpotCode> read_hotspot_code(int memory, const runtimes::HotSpotLayout& layout,
                                                           std::uint64_t base,
                                                           std::span<const runtimes::HotSpotKnownBlob> known) = 0;
+  /// Which methods run at addresses of a JVM's code, by a process's memory.
+  virtual Result<HotSpotNames> read_hotspot_names(int memory, const runtimes::HotSpotLayout& layout, std::uint64_t base,
+                                                  const HotSpotQuestion& question) = 0;
   /// One for each name, in order.
   virtual Result<std::vector<DemangledName>> demangle(std::span<const std::string> mangled) = 0;
 };

@@ -33,7 +33,7 @@ Symbol unnamed(std::string reason) { return unnamed("runtime", std::move(reason)
 std::optional<std::uint32_t> RuntimeFunctions::enter(SymbolKind kind, std::string_view name, std::string_view file,
                                                      std::uint32_t user) {
   std::string path = clean_name(file);
-  std::string module(last_component(path));
+  std::string module(path.empty() ? "[" + std::string(name_of(kind)) + "]" : std::string(last_component(path)));
   Symbol symbol{clean_name(name), std::move(module), kind, {}};
   symbol.file = std::move(path);
   return enter_symbol(std::move(symbol), user);
@@ -41,7 +41,12 @@ std::optional<std::uint32_t> RuntimeFunctions::enter(SymbolKind kind, std::strin
 
 std::optional<std::uint32_t> RuntimeFunctions::enter_unnamed(SymbolKind kind, std::string_view reason,
                                                              std::uint32_t user) {
-  return enter_symbol(unnamed(name_of(kind), clean_name(reason)), user);
+  return enter_unnamed(name_of(kind), reason, user);
+}
+
+std::optional<std::uint32_t> RuntimeFunctions::enter_unnamed(std::string_view name, std::string_view reason,
+                                                             std::uint32_t user) {
+  return enter_symbol(unnamed(name, clean_name(reason)), user);
 }
 
 std::optional<std::uint32_t> RuntimeFunctions::enter_symbol(Symbol symbol, std::uint32_t user) {

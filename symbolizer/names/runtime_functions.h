@@ -34,6 +34,8 @@ class RuntimeFunctions {
   std::optional<std::uint32_t> enter(SymbolKind kind, std::string_view name, std::string_view file, std::uint32_t user);
   /// The number of such a function without a name, for this reason.
   std::optional<std::uint32_t> enter_unnamed(SymbolKind kind, std::string_view reason, std::uint32_t user);
+  /// The number of a function that is shown as "[name]", for this reason.
+  std::optional<std::uint32_t> enter_unnamed(std::string_view name, std::string_view reason, std::uint32_t user);
   /// Where there is no room even for that.
   static constexpr std::uint32_t kNoRoom = 0;
 

@@ -72,6 +72,11 @@ Result<runtimes::HotSpotCode> DirectModuleReader::read_hotspot_code(
   return symbolizer::read_hotspot_code(memory, layout, base, known);
 }
 
+Result<HotSpotNames> DirectModuleReader::read_hotspot_names(int memory, const runtimes::HotSpotLayout& layout,
+                                                            std::uint64_t base, const HotSpotQuestion& question) {
+  return symbolizer::read_hotspot_names(memory, layout, base, question);
+}
+
 Result<std::vector<DemangledName>> DirectModuleReader::demangle(std::span<const std::string> mangled) {
   std::vector<DemangledName> names;
   names.reserve(mangled.size());

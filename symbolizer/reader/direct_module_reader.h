@@ -28,6 +28,8 @@ class DirectModuleReader final : public ModuleReader {
   Result<std::optional<HotSpotModule>> find_hotspot(int fd, int memory, const HotSpotMapping& mapping) override;
   Result<runtimes::HotSpotCode> read_hotspot_code(int memory, const runtimes::HotSpotLayout& layout, std::uint64_t base,
                                                   std::span<const runtimes::HotSpotKnownBlob> known) override;
+  Result<HotSpotNames> read_hotspot_names(int memory, const runtimes::HotSpotLayout& layout, std::uint64_t base,
+                                          const HotSpotQuestion& question) override;
   Result<std::vector<DemangledName>> demangle(std::span<const std::string> mangled) override;
 };
 

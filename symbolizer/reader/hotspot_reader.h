@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "symbolizer/model/hotspot_module.h"
+#include "symbolizer/model/hotspot_names.h"
 
 namespace flamed::symbolizer {
 
@@ -18,5 +19,9 @@ Result<std::optional<HotSpotModule>> find_hotspot(int fd, int memory, const HotS
 /// See ModuleReader::read_hotspot_code().
 Result<runtimes::HotSpotCode> read_hotspot_code(int memory, const runtimes::HotSpotLayout& layout, std::uint64_t base,
                                                 std::span<const runtimes::HotSpotKnownBlob> known);
+
+/// See ModuleReader::read_hotspot_names().
+Result<HotSpotNames> read_hotspot_names(int memory, const runtimes::HotSpotLayout& layout, std::uint64_t base,
+                                        const HotSpotQuestion& question);
 
 }  // namespace flamed::symbolizer

@@ -71,6 +71,8 @@ class FunctionReader {
       }
       case runtimes::RuntimeKind::kV8:
         return code.pc == 0 ? fill_v8(code.address, answer) : fill_v8_code(code, answer);
+      case runtimes::RuntimeKind::kJava:
+        break;  // see read_hotspot_names()
     }
     return Error("an unknown runtime");
   }

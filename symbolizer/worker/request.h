@@ -33,16 +33,17 @@ enum class RequestKind : std::uint8_t {
   kRuntime,
   kRuntimeFunctions,
   kHotSpot,
-  kHotSpotCode
+  kHotSpotCode,
+  kHotSpotNames
 };
-inline constexpr std::size_t kRequestKinds = 11;
+inline constexpr std::size_t kRequestKinds = 12;
 
 /// For the label of a metric.
 constexpr const char* name_of(RequestKind kind) {
   constexpr std::array<const char*, kRequestKinds> kNames = {"inspect",     "symbols",       "lines",
                                                              "unwind_rows", "function_rows", "jit_symbols",
                                                              "demangle",    "runtime",       "runtime_functions",
-                                                             "hotspot",     "hotspot_code"};
+                                                             "hotspot",     "hotspot_code",  "hotspot_names"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -81,6 +82,8 @@ constexpr RequestLimits default_limits(RequestKind kind) {
     case RequestKind::kHotSpotCode:
       // The first reading of 240 MiB of code takes 0.3 s.
       return {2 * kNsPerSecond, 2, 512 * kMebibyte, 64 * kMebibyte, 0};
+    case RequestKind::kHotSpotNames:
+      return {2 * kNsPerSecond, 2, 256 * kMebibyte, 16 * kMebibyte, 0};
     case RequestKind::kSymbols:
     case RequestKind::kJitSymbols:
       break;
@@ -136,7 +139,7 @@ struct RequestHead {
   RequestKind kind = RequestKind::kInspect;
   std::uint8_t jit_format = 0;
   /// Bit i: descriptor i comes along: ModuleFiles' module, debug, alternate; of kUnwindRows the module and kept rows;
-  /// of kRuntimeFunctions and kHotSpotCode a process's memory; of kHotSpot the module and a process's memory.
+  /// of kRuntimeFunctions and kHotSpotCode, kHotSpotNames a process's memory; of kHotSpot the module and a process's memory.
   std::uint8_t fd_mask = 0;
   std::uint8_t padding = 0;
   std::uint64_t size = 0;

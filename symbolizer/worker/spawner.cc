@@ -186,6 +186,16 @@ void serve(const Request& request, ModuleReader& reader, std::uint64_t max_bytes
       }
       return answer(reader.read_hotspot_code(request.fd(0), layout[0], base, known), max_bytes);
     }
+    case RequestKind::kHotSpotNames: {
+      std::vector<runtimes::HotSpotLayout> layout;
+      std::uint64_t base = 0;
+      HotSpotQuestion question;
+      if (!payload.array(layout, 1) || layout.empty() || !payload.number(base) ||
+          !payload.array(question.places, kMostHotSpotPlaces) || !payload.array(question.known, kMostHotSpotChecks)) {
+        break;
+      }
+      return answer(reader.read_hotspot_names(request.fd(0), layout[0], base, question), max_bytes);
+    }
     case RequestKind::kRuntimeFunctions: {
       std::vector<RuntimeProcess> process;
       std::vector<RuntimeCode> codes;

@@ -512,8 +512,10 @@ bool ValueCodec::decode(WireReader& from, std::optional<RuntimeModule>& value) {
       return decode_layout(from, value->layout.emplace<runtimes::PythonLayout>());
     case runtimes::RuntimeKind::kV8:
       return decode_layout(from, value->layout.emplace<runtimes::V8Layout>());
+    case runtimes::RuntimeKind::kJava:
+      break;
   }
-  return false;
+  return from.damaged("a runtime has no layout");
 }
 
 // ---- RuntimeAnswers ----
@@ -620,6 +622,51 @@ bool ValueCodec::decode(WireReader& from, runtimes::HotSpotCode& value) {
       const unwinder::Row& row = rows[blob.first_row + i];
       const bool is_in_order = i == 0 ? row.offset == 0 : row.offset > rows[blob.first_row + i - 1].offset;
       if (!is_in_order || row.offset >= blob.code_end - blob.code_begin || row.rule.value >= rules.size()) return from.damaged("the rows of code are not in order");
+    }
+  }
+  return true;
+}
+
+// ---- HotSpotNames ----
+
+void ValueCodec::encode(WireWriter& to, const HotSpotNames& value) {
+  const auto& [functions, frames, places, is_there] = value;
+  to.number(std::uint32_t(functions.size()));
+  for (const auto& [name, file] : functions) {
+    to.text(name);
+    to.text(file);
+  }
+  to.array(std::span(frames));
+  to.array(std::span(places));
+  to.array(std::span(is_there));
+}
+
+bool ValueCodec::decode(WireReader& from, HotSpotNames& value, const HotSpotQuestion& question) {
+  auto& [functions, frames, places, is_there] = value;
+  std::uint32_t count = 0;
+  if (!from.number(count)) return false;
+  if (count > kMostHotSpotFrames) return from.damaged("there are too many functions");
+  functions.clear();
+  for (std::uint32_t i = 0; i < count; ++i) {
+    auto& [name, file] = functions.emplace_back();
+    if (!from.text(name, kMostHotSpotNameBytes) || !from.text(file, kMostHotSpotNameBytes)) return false;
+    if (name.empty()) return from.damaged("a function has no name");
+  }
+  if (!from.array(frames, kMostHotSpotFrames) || !from.array(places, kMostHotSpotPlaces) ||
+      !from.array(is_there, kMostHotSpotChecks)) {
+    return false;
+  }
+  if (places.size() != question.places.size() || is_there.size() != question.known.size()) {
+    return from.damaged("not every place has an answer");
+  }
+  const auto is_known = [&](const HotSpotFrame& frame) { return frame.function < functions.size(); };
+  if (!std::all_of(frames.begin(), frames.end(), is_known)) return from.damaged("a frame has no function");
+  using Kind = HotSpotNamedPlace::Kind;
+  for (const HotSpotNamedPlace& place : places) {
+    const bool needs_frames = place.kind == Kind::kMethod || place.kind == Kind::kRuntime;
+    if (place.kind > Kind::kRuntime || place.first_frame > frames.size() ||
+        place.frame_count > frames.size() - place.first_frame || needs_frames != (place.frame_count != 0)) {
+      return from.damaged("a place has no frames");
     }
   }
   return true;

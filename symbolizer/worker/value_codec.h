@@ -22,6 +22,7 @@
 #include "symbolizer/model/elf_symbols.h"
 #include "symbolizer/model/function_ranges.h"
 #include "symbolizer/model/hotspot_module.h"
+#include "symbolizer/model/hotspot_names.h"
 #include "symbolizer/model/runtime_module.h"
 #include "symbolizer/model/source_chain.h"
 #include "symbolizer/model/sourced_rows.h"
@@ -46,6 +47,7 @@ class ValueCodec {
   static void encode(WireWriter& to, const std::vector<RuntimeAnswer>& value);
   static void encode(WireWriter& to, const std::optional<HotSpotModule>& value);
   static void encode(WireWriter& to, const runtimes::HotSpotCode& value);
+  static void encode(WireWriter& to, const HotSpotNames& value);
 
   /// False: the bytes are damaged or their source failed, see the reader; `value` is invalid.
   [[nodiscard]] static bool decode(WireReader& from, ElfFacts& value);
@@ -62,6 +64,7 @@ class ValueCodec {
   [[nodiscard]] static bool decode(WireReader& from, std::optional<RuntimeModule>& value);
   [[nodiscard]] static bool decode(WireReader& from, std::optional<HotSpotModule>& value);
   [[nodiscard]] static bool decode(WireReader& from, runtimes::HotSpotCode& value);
+  [[nodiscard]] static bool decode(WireReader& from, HotSpotNames& value, const HotSpotQuestion& question);
 
   /// The limit of the daemon's memory for one answer of SourceChains. Texts are shared on the wire and not in memory,
   /// so a short answer could decode to gigabytes. encode() leaves chains beyond the limit empty.

@@ -432,6 +432,18 @@ Result<runtimes::HotSpotCode> WorkerModuleReader::read_hotspot_code(
       question, [](WireReader& from, runtimes::HotSpotCode& code) { return ValueCodec::decode(from, code); });
 }
 
+Result<HotSpotNames> WorkerModuleReader::read_hotspot_names(int memory, const runtimes::HotSpotLayout& layout,
+                                                            std::uint64_t base, const HotSpotQuestion& question) {
+  Question request{RequestKind::kHotSpotNames, {memory, -1, -1}};
+  request.payload.array(std::span(&layout, 1));
+  request.payload.number(base);
+  request.payload.array(std::span(question.places));
+  request.payload.array(std::span(question.known));
+  return ask<HotSpotNames>(request, [&](WireReader& from, HotSpotNames& names) {
+    return ValueCodec::decode(from, names, question);
+  });
+}
+
 // ---- Statistics ----
 
 const char* WorkerModuleReader::name_of(Outcome outcome) {

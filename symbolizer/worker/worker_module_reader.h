@@ -57,6 +57,8 @@ class WorkerModuleReader final : public ModuleReader {
   Result<std::optional<HotSpotModule>> find_hotspot(int fd, int memory, const HotSpotMapping& mapping) override;
   Result<runtimes::HotSpotCode> read_hotspot_code(int memory, const runtimes::HotSpotLayout& layout, std::uint64_t base,
                                                   std::span<const runtimes::HotSpotKnownBlob> known) override;
+  Result<HotSpotNames> read_hotspot_names(int memory, const runtimes::HotSpotLayout& layout, std::uint64_t base,
+                                          const HotSpotQuestion& question) override;
 
   /// Reaps a dead worker and starts another one; tests one whose predecessor did not work. Call it periodically.
   void look_after();

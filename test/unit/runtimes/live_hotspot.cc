@@ -36,22 +36,6 @@ const std::filesystem::path& scratch() {
   return folder.path;
 }
 
-/// The folder of the compiled program, for JDK 8 and later.
-const Result<std::filesystem::path>& classes() {
-  static const Result<std::filesystem::path> folder = []() -> Result<std::filesystem::path> {
-    const std::string command = std::string("javac --release 8 -nowarn -Xlint:-options -encoding UTF-8 -d '") +
-                                scratch().string() + "' '" SHOW_OWN_JAVA_STACK "' 2>&1";
-    std::string output;
-    FILE* const pipe = ::popen(command.c_str(), "r");
-    if (pipe == nullptr) return Error::from_errno("javac");
-    char buffer[512];
-    while (::fgets(buffer, sizeof(buffer), pipe) != nullptr) output += buffer;
-    if (::pclose(pipe) != 0) return Error("javac: " + output);
-    return scratch();
-  }();
-  return folder;
-}
-
 }  // namespace
 
 std::vector<std::string> jvms() {
@@ -64,10 +48,23 @@ std::vector<std::string> jvms() {
   return programs;
 }
 
+Result<std::string> compile_java(const std::string& source) {
+  std::string output;
+  FILE* const pipe = ::popen(("javac --release 8 -nowarn -Xlint:-options -encoding UTF-8 -d '" + scratch().string() +
+                              "' '" + source + "' 2>&1")
+                                 .c_str(),
+                             "r");
+  if (pipe == nullptr) return Error::from_errno("javac");
+  char buffer[512];
+  while (::fgets(buffer, sizeof(buffer), pipe) != nullptr) output += buffer;
+  if (::pclose(pipe) != 0) return Error("javac: " + output);
+  return scratch().string();
+}
+
 Result<LiveHotSpot> LiveHotSpot::start(const std::string& java, const std::vector<std::string>& options) {
-  const Result<std::filesystem::path>& folder = classes();
+  static const Result<std::string> folder = compile_java(SHOW_OWN_JAVA_STACK);
   if (!folder) return folder.error();
-  const std::string messages = (*folder / "messages").string();
+  const std::string messages = *folder + "/messages";
   int output[2];
   if (::pipe2(output, O_CLOEXEC) != 0) return Error::from_errno("pipe2");
   Fd child_output(output[1]);

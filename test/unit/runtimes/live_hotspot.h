@@ -20,6 +20,9 @@ namespace flamed::runtimes {
 /// The machine's own JVM, and those that FLAMED_JVMS names, with colons between them: programs "java".
 std::vector<std::string> jvms();
 
+/// Compiles a program for JDK 8 and later: the folder of its classes, which is removed at the end of this program.
+Result<std::string> compile_java(const std::string& source);
+
 class LiveHotSpot {
  public:
   /// Compiles the program and waits until the JVM has printed the stack. `options` are the JVM's.

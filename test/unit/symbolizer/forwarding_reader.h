@@ -40,6 +40,10 @@ class ForwardingReader : public ModuleReader {
                                                   std::span<const runtimes::HotSpotKnownBlob> known) override {
     return direct_.read_hotspot_code(memory, layout, base, known);
   }
+  Result<HotSpotNames> read_hotspot_names(int memory, const runtimes::HotSpotLayout& layout, std::uint64_t base,
+                                          const HotSpotQuestion& question) override {
+    return direct_.read_hotspot_names(memory, layout, base, question);
+  }
   Result<std::vector<DemangledName>> demangle(std::span<const std::string> mangled) override {
     return direct_.demangle(mangled);
   }

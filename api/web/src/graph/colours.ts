@@ -53,6 +53,7 @@ const TONES: Record<Kind, Tone> = {
   go: { label: "Go", hue: 187, saturation: 55, lightness: 66 },
   python: { label: "Python", hue: 72, saturation: 62, lightness: 64 },
   javascript: { label: "JavaScript", hue: 310, saturation: 46, lightness: 78 },
+  java: { label: "Java", hue: 22, saturation: 78, lightness: 72 },
   jit: { label: "JIT", hue: 132, saturation: 42, lightness: 67 },
   kernel: { label: "Kernel", hue: 214, saturation: 74, lightness: 75 },
   vdso: { label: "vdso", hue: 166, saturation: 38, lightness: 68 },

@@ -6,7 +6,7 @@ import { type TextData, Texts, textData } from "./texts";
 
 // The API's kinds, and those that the page distinguishes besides. A wait is the innermost frame of a stack that waits,
 // and says why.
-const CODE_KINDS = ["native", "inlined", "go", "python", "javascript", "jit", "kernel", "vdso", "unnamed", "unknown", "folded", "idle", "marker", "root"] as const;
+const CODE_KINDS = ["native", "inlined", "go", "python", "javascript", "java", "jit", "kernel", "vdso", "unnamed", "unknown", "folded", "idle", "marker", "root"] as const;
 export type WaitKind = `wait ${Reason}`;
 export type Kind = (typeof CODE_KINDS)[number] | WaitKind;
 const waitKind = (reason: Reason): WaitKind => `wait ${reason}`;
