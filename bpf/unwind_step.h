@@ -164,7 +164,8 @@ static __always_inline __u32 step_by_rule(struct walk_frame* frame, const struct
   if (cfa_kind == FLAMED_CFA_NONE) return step_by_frame_pointer(frame);
   if (cfa_kind == FLAMED_CFA_OUTERMOST) return FLAMED_END_OUTERMOST;
   if (cfa_kind == FLAMED_CFA_UNSUPPORTED || cfa_kind > FLAMED_CFA_GO_FRAME) return FLAMED_END_UNSUPPORTED;
-  if ((fp_kind == FLAMED_FP_AT_FP || ra_kind == FLAMED_RA_AT_FP) && !frame->fp_known) return FLAMED_END_UNKNOWN_REGISTER;
+  if ((fp_kind == FLAMED_FP_AT_FP || ra_kind == FLAMED_RA_AT_FP) && !frame->fp_known)
+    return FLAMED_END_UNKNOWN_REGISTER;
 
   if (with_registers) read_register(frame, registers, rule->other_register);
 

@@ -13,8 +13,8 @@ namespace {
 /// Between readings: the first pause, doubled by each reading up to the longest one. A sample waits for rows for 2 s.
 constexpr std::int64_t kFirstPauseNs = 50 * kNsPerMs;
 constexpr std::int64_t kLongestPauseNs = 1500 * kNsPerMs;
-/// So many times as long as the last reading took, within these bounds.
-constexpr std::int64_t kPauseTimes = 50;
+/// At least so many times as long as the last reading took, however long that is.
+constexpr std::int64_t kPauseTimes = 10;
 /// After this time without a reading the program counts as new.
 constexpr std::int64_t kQuietNs = 10 * kNsPerSecond;
 /// Walks that failed for another reason than missing rows.
@@ -131,15 +131,16 @@ void CodeHeaps::look_again(MonotonicTime now, std::vector<ProcessId>& changed) {
   for (Answer& answer : answers) {
     const ModuleId rows = answer.place == nullptr ? kNoModule : answer.place->rows;
     const auto found = known_.find(answer.process);
+    if (found != known_.end()) found->second.is_asked = false;
     if (found == known_.end() || found->second.exec_id != answer.exec_id || found->second.place == nullptr) {
       if (rows != kNoModule) old_rows_.push_back(rows);
       continue;
     }
     Known& known = found->second;
-    known.is_asked = false;
     const bool was_quiet = now.ns - known.read_at.ns >= kQuietNs;
-    const std::int64_t pause_ns = was_quiet ? 0 : std::max(2 * known.pause_ns, answer.took_ns * kPauseTimes);
-    known.pause_ns = std::clamp(pause_ns, kFirstPauseNs, kLongestPauseNs);
+    const std::int64_t pause_ns =
+        was_quiet ? kFirstPauseNs : std::clamp(2 * known.pause_ns, kFirstPauseNs, kLongestPauseNs);
+    known.pause_ns = std::max(pause_ns, answer.took_ns * kPauseTimes);
     known.read_at = now;
     if (answer.place != nullptr) {
       known.failures = 0;
@@ -147,7 +148,9 @@ void CodeHeaps::look_again(MonotonicTime now, std::vector<ProcessId>& changed) {
       if (known.place->rows != kNoModule) old_rows_.push_back(known.place->rows);
       known.place = std::move(answer.place);
       changed.push_back(answer.process);
-    } else if (answer.is_for_good || ++known.failures >= kMostFailures) {
+    } else if (!answer.is_for_good && ++known.failures < kMostFailures) {
+      known.pause_ns = std::max(known.pause_ns, kFirstPauseNs << known.failures);
+    } else {
       if (known.place->rows != kNoModule) old_rows_.push_back(known.place->rows);
       known.place = nullptr;
       changed.push_back(answer.process);
@@ -269,12 +272,20 @@ Result<CodePlacePtr> CodeHeaps::read_place(const Request& request, bool& is_for_
   Heap& heap = **found;
   std::vector<runtimes::HotSpotKnownBlob> known;
   known.reserve(heap.pieces.size());
-  for (const Piece& piece : heap.pieces)
-    known.push_back({piece.blob.address, piece.blob.bytes, piece.blob.compile_id});
+  for (const Piece& piece : heap.pieces) known.push_back({piece.blob.address, piece.blob.bytes, piece.blob.compile_id});
   Result<runtimes::HotSpotCode> code =
       parts_.reader.read_hotspot_code(heap.memory.get(), heap.module->layout, heap.base, known);
   if (!code) return std::move(code).error();
   const bool has_changed = merge(heap, *code);
+  if (heap.bytes > kMostHeapBytes) {
+    drop_heap(request.process);
+    is_for_good = true;
+    return Error("the JVM has too much code");
+  }
+  while (heap_bytes_ > kMostHeapBytes) {
+    const bool is_this = heaps_by_age_.front() == request.process;
+    drop_heap(heaps_by_age_[is_this ? 1 : 0]);
+  }
   const CodePlacePtr& before = request.place;
   if (!has_changed && before != nullptr && before->rows != kNoModule && parts_.unwind.is_ready(before->rows)) {
     parts_.unwind.listen_for_code(before->rows);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CodeHeaps: the code that HotSpot JVMs make at run time. Reads their code heaps while they run, and has its rows entered
-// into the unwind tables. Ingest says when rows were missed; a thread of its own opens the processes' memory, and the
-// ELF worker reads the heaps from these descriptors.
+// CodeHeaps: the code that HotSpot JVMs make at run time. Reads their code heaps while they run, and has its rows
+// entered into the unwind tables. Ingest says when rows were missed; a thread of its own opens the processes' memory,
+// and the ELF worker reads the heaps from these descriptors.
 //
-// A heap is read when code of it was met that has no rows, soon in a program that has just begun and more and more rarely
-// while it goes on.
+// A heap is read when code of it was met that has no rows, soon in a program that has just begun and more and more
+// rarely while it goes on.
 #pragma once
 
 #include <atomic>

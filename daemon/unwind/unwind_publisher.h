@@ -225,7 +225,7 @@ class UnwindPublisher {
 
   mutable std::mutex mutex_;  ///< guards the members below
   std::uint32_t last_edition_ = 0;
-  std::uint32_t last_code_;               ///< ModuleId of the last publish_code()
+  std::uint32_t last_code_;                ///< ModuleId of the last publish_code()
   std::optional<std::uint32_t> unread_{};  ///< index of the module of code that has not been read
   RunAllocator mapping_runs_;
   RunAllocator module_runs_;

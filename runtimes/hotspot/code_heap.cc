@@ -31,8 +31,7 @@ Error unreadable(const std::string& why) { return Error("HotSpot's code heap: " 
 
 class Reader {
  public:
-  Reader(RemoteMemory& memory, const HotSpotLayout& layout, std::uint64_t base,
-         std::span<const HotSpotKnownBlob> known)
+  Reader(RemoteMemory& memory, const HotSpotLayout& layout, std::uint64_t base, std::span<const HotSpotKnownBlob> known)
       : memory_(memory), layout_(layout), base_(base), known_(known) {}
 
   Result<HotSpotCode> run() {

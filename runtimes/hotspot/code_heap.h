@@ -65,7 +65,7 @@ struct HotSpotCode {
 
 inline constexpr std::size_t kMostHotSpotHeaps = 8;
 inline constexpr std::size_t kMostHotSpotBlobs = 131'072;
-inline constexpr std::size_t kMostHotSpotRules = 16'384;
+inline constexpr std::size_t kMostHotSpotRules = 4096;
 /// HotSpot's own limit of its code cache.
 inline constexpr std::uint64_t kMostHotSpotHeapBytes = std::uint64_t{2} << 30;
 

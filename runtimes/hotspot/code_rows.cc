@@ -169,7 +169,8 @@ bool HotSpotRows::add_compiled(std::span<const std::byte> code, std::uint32_t fr
   const std::int64_t locals = std::int64_t{frame_words - 2} * kWord;
   const Rule frame = by_sp(frame_words, true);
 
-  // Where the frame is set up: at the start, and where another thread of the method's code enters (on-stack replacement).
+  // Where the frame is set up: at the start, and where another thread of the method's code enters (on-stack
+  // replacement).
   bool is_set_up = false;
   const auto set_up_at = [&](std::size_t at) -> std::size_t {
     if (is_at(code, at, {0x55})) {  // push %rbp

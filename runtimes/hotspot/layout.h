@@ -97,9 +97,9 @@ struct HotSpotLayout {
   std::array<char, 64> release{};  ///< "17.0.15+6-Debian-1deb12u1", NUL-terminated, printable
   std::uint64_t interpreter = 0;   ///< address of AbstractInterpreter::_code, which points to its StubQueue
   HotSpotPlace stub_buffer;        ///< of a StubQueue: where its code begins
-  HotSpotPlace stub_bytes;             ///< of an InterpreterCodelet: its size, with its head
+  HotSpotPlace stub_bytes;         ///< of an InterpreterCodelet: its size, with its head
   std::uint32_t stub_head_bytes = 0;
-  HotSpotPlace stub_buffer_end;    ///< likewise, bytes from there
+  HotSpotPlace stub_buffer_end;  ///< likewise, bytes from there
   std::uint64_t call_stub_return =
       0;  ///< address of StubRoutines::_call_stub_return_address: where Java returns to C++
   HotSpotCodeHeaps heaps;

@@ -66,9 +66,9 @@ Result<std::optional<HotSpotModule>> DirectModuleReader::find_hotspot(int fd, in
   return symbolizer::find_hotspot(fd, memory, mapping);
 }
 
-Result<runtimes::HotSpotCode> DirectModuleReader::read_hotspot_code(
-    int memory, const runtimes::HotSpotLayout& layout, std::uint64_t base,
-    std::span<const runtimes::HotSpotKnownBlob> known) {
+Result<runtimes::HotSpotCode> DirectModuleReader::read_hotspot_code(int memory, const runtimes::HotSpotLayout& layout,
+                                                                    std::uint64_t base,
+                                                                    std::span<const runtimes::HotSpotKnownBlob> known) {
   return symbolizer::read_hotspot_code(memory, layout, base, known);
 }
 

@@ -40,10 +40,9 @@ inline constexpr std::size_t kRequestKinds = 12;
 
 /// For the label of a metric.
 constexpr const char* name_of(RequestKind kind) {
-  constexpr std::array<const char*, kRequestKinds> kNames = {"inspect",     "symbols",       "lines",
-                                                             "unwind_rows", "function_rows", "jit_symbols",
-                                                             "demangle",    "runtime",       "runtime_functions",
-                                                             "hotspot",     "hotspot_code",  "hotspot_names"};
+  constexpr std::array<const char*, kRequestKinds> kNames = {
+      "inspect",  "symbols", "lines",   "unwind_rows",       "function_rows", "jit_symbols",
+      "demangle", "runtime", "runtime_functions", "hotspot", "hotspot_code",  "hotspot_names"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

@@ -621,7 +621,8 @@ bool ValueCodec::decode(WireReader& from, runtimes::HotSpotCode& value) {
     for (std::size_t i = 0; i < blob.row_count; ++i) {
       const unwinder::Row& row = rows[blob.first_row + i];
       const bool is_in_order = i == 0 ? row.offset == 0 : row.offset > rows[blob.first_row + i - 1].offset;
-      if (!is_in_order || row.offset >= blob.code_end - blob.code_begin || row.rule.value >= rules.size()) return from.damaged("the rows of code are not in order");
+      if (!is_in_order || row.offset >= blob.code_end - blob.code_begin || row.rule.value >= rules.size())
+        return from.damaged("the rows of code are not in order");
     }
   }
   return true;

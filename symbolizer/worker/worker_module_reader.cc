@@ -421,9 +421,9 @@ Result<std::optional<HotSpotModule>> WorkerModuleReader::find_hotspot(int fd, in
   });
 }
 
-Result<runtimes::HotSpotCode> WorkerModuleReader::read_hotspot_code(
-    int memory, const runtimes::HotSpotLayout& layout, std::uint64_t base,
-    std::span<const runtimes::HotSpotKnownBlob> known) {
+Result<runtimes::HotSpotCode> WorkerModuleReader::read_hotspot_code(int memory, const runtimes::HotSpotLayout& layout,
+                                                                    std::uint64_t base,
+                                                                    std::span<const runtimes::HotSpotKnownBlob> known) {
   Question question{RequestKind::kHotSpotCode, {memory, -1, -1}};
   question.payload.array(std::span(&layout, 1));
   question.payload.number(base);

@@ -52,8 +52,8 @@ bool is_by_sp(const Rule& rule, std::int32_t offset, bool fp_is_saved) {
          rule.fp_offset == (fp_is_saved ? -16 : 0);
 }
 bool is_by_fp(const Rule& rule) {
-  return rule.cfa == CfaKind::kFpOffset && rule.cfa_offset == 16 && rule.ra == RaKind::kAtCfa &&
-         rule.ra_offset == -8 && rule.fp == FpKind::kAtCfa && rule.fp_offset == -16;
+  return rule.cfa == CfaKind::kFpOffset && rule.cfa_offset == 16 && rule.ra == RaKind::kAtCfa && rule.ra_offset == -8 &&
+         rule.fp == FpKind::kAtCfa && rule.fp_offset == -16;
 }
 bool is_interpreted(const Rule& rule) {
   return rule.cfa == CfaKind::kFpDeref && rule.cfa_offset == -8 && rule.ra == RaKind::kAtFp && rule.ra_offset == 8 &&

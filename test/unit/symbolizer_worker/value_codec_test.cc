@@ -393,6 +393,51 @@ TEST_CASE("a V8 arrives as it was sent") {
   CHECK(decode(encoded(sent), arrived) == "a value is of no known kind");
 }
 
+TEST_CASE("a HotSpot arrives as it was sent") {
+  HotSpotModule module;
+  module.layout.version = 17;
+  std::strcpy(module.layout.release.data(), "17.0.15+6");
+  module.code_bias = 0x1000;
+  std::optional<HotSpotModule> arrived;
+  REQUIRE(decode(encoded(std::optional(module)), arrived).empty());
+  REQUIRE(arrived);
+  CHECK(arrived->layout.release_text() == "17.0.15+6");
+  CHECK(arrived->code_bias == 0x1000);
+  module.layout.release[3] = '\n';
+  CHECK(decode(encoded(std::optional(module)), arrived) == "a release is not printable");
+}
+
+TEST_CASE("the code of a JVM arrives as it was sent, and what is out of order is damage") {
+  unwinder::Rule rule;
+  rule.cfa = unwinder::CfaKind::kSpOffset;
+  runtimes::HotSpotCode sent;
+  sent.heaps = {{0x10000, 0x20000, 0x40000}, {0x50000, 0x60000, 0x60000}};
+  sent.rules = {unwinder::Rule{}, rule};
+  sent.rows = {{0, unwinder::RuleId{1}}, {8, unwinder::RuleId{0}}, {0, unwinder::RuleId{1}}};
+  sent.blobs = {{.address = 0x10000, .code_begin = 0x10100, .code_end = 0x10200, .bytes = 0x200, .row_count = 2},
+                {.address = 0x50000, .code_begin = 0x50100, .code_end = 0x50200, .first_row = 2, .row_count = 1}};
+  runtimes::HotSpotCode arrived;
+  REQUIRE(decode(encoded(sent), arrived).empty());
+  CHECK(encoded(arrived) == encoded(sent));
+  check_every_cut(sent);
+
+  const auto damage_of = [&](auto&& change) {
+    runtimes::HotSpotCode bad = sent;
+    change(bad);
+    return decode(encoded(bad), arrived);
+  };
+  CHECK(damage_of([](auto& code) { std::swap(code.heaps[0], code.heaps[1]); }) == "the heaps are not in order");
+  CHECK(damage_of([](auto& code) { std::swap(code.blobs[0], code.blobs[1]); }) == "code is not in order");
+  CHECK(damage_of([](auto& code) { code.blobs[0].code_end = 0x20001; }) == "code is not in order");
+  CHECK(damage_of([](auto& code) { code.blobs[1].row_count = 2; }) == "code has no rows");
+  CHECK(damage_of([](auto& code) { code.blobs[1].is_known = 1; }) == "code has no rows");
+  CHECK(damage_of([](auto& code) { code.rows[1].offset = 0; }) == "the rows of code are not in order");
+  CHECK(damage_of([](auto& code) { code.rows[1].offset = 0x100; }) == "the rows of code are not in order");
+  CHECK(damage_of([](auto& code) { code.rows[0].rule.value = 2; }) == "the rows of code are not in order");
+  CHECK(damage_of([](auto& code) { code.rules[1].cfa = static_cast<unwinder::CfaKind>(99); }) ==
+        "a rule is of no known kind");
+}
+
 TEST_CASE("functions of a runtime arrive as they were sent, and their lines are in order") {
   std::vector<RuntimeAnswer> sent(2);
   sent[0].function = {"Server.run", "/srv/app.py", 7, {{0, 7}, {4, 9}}};

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -439,6 +440,72 @@ TEST_CASE("rows are built and dropped on one thread while processes come and go 
   CHECK(f.publisher.stats().modules == 0);
   CHECK(f.publisher.stats().mappings == 0);
   CHECK(f.maps.slabs() == 0);
+}
+
+// -- Code that a process has made -------------------------------------------------------------------------------------
+
+symbolizer::Process with_made_code(std::int32_t pid) {
+  symbolizer::Process process = process_of(pid, {0});
+  process.maps->insert({kCode + kApart, kCode + 2 * kApart, kCode + kApart, kNoModule});
+  return process;
+}
+
+TEST_CASE("code that a process has made has the rows of its place, and the rest of its memory none") {
+  Fixture f;
+  const UnwindRows rows = even_rows(100, 16, 0);
+  const ModuleId id = f.publisher.publish_code(rows);
+  REQUIRE(id != kNoModule);
+  const auto place =
+      std::make_shared<const CodePlace>(CodePlace{id,
+                                                  {{kCode + kApart + 0x1000, kCode + kApart + 0x3000, 0, true},
+                                                   {kCode + kApart + 0x3000, kCode + kApart + 0x8000, 0, false}}});
+  f.publisher.publish(with_made_code(100), {}, place);
+  const auto found = [&](std::uint64_t offset) { return f.maps.look_up(100, kCode + kApart + offset); };
+  CHECK(found(0x1010).found == Found::kRule);
+  CHECK(found(0x1010).rule == rows.find(0x10));
+  CHECK(found(0x3000).found == Found::kPending);
+  CHECK(found(0x900).found == Found::kNoRows);
+  CHECK(found(0x8000).found == Found::kNoRows);
+  CHECK(f.publisher.find_code(*place, kCode + kApart + 0x1010).rule == rows.find(0x10));
+  CHECK(f.publisher.find_code(*place, kCode + kApart + 0x3000).is == unwinder::Code::Is::kPending);
+  CHECK(f.publisher.find_code(*place, kCode + kApart + 0x900).is == unwinder::Code::Is::kWithoutRows);
+}
+
+TEST_CASE("code that has not been read yet is pending, and other processes' memory has no rows") {
+  Fixture f;
+  f.publisher.publish(with_made_code(100), {}, std::make_shared<const CodePlace>());
+  f.publisher.publish(with_made_code(101));
+  CHECK(f.maps.look_up(100, kCode + kApart + 0x1000).found == Found::kPending);
+  CHECK(f.maps.look_up(101, kCode + kApart + 0x1000).found == Found::kNoRows);
+}
+
+TEST_CASE("rows that will come are pending, for the program and for late walks") {
+  Fixture f;
+  UnwindRows rows = even_rows(10, 16, 0);
+  Rule pending;
+  pending.cfa = unwinder::CfaKind::kPending;
+  rows.rules.push_back(pending);
+  rows.rows[4].rule = unwinder::RuleId{static_cast<std::uint16_t>(rows.rules.size() - 1)};
+  const auto place = std::make_shared<const CodePlace>(
+      CodePlace{f.publisher.publish_code(rows), {{kCode + kApart, kCode + kApart + 0x1000, 0, true}}});
+  f.publisher.publish(with_made_code(100), {}, place);
+  CHECK(f.publisher.find_code(*place, kCode + kApart + 0x40).is == unwinder::Code::Is::kPending);
+  CHECK(f.publisher.find_code(*place, kCode + kApart + 0x50).is == unwinder::Code::Is::kRuled);
+  CHECK(f.maps.look_up(100, kCode + kApart + 0x40).rule.cfa == unwinder::CfaKind::kPending);
+  CHECK(f.maps.rules()[FLAMED_PENDING_RULE].cfa == FLAMED_CFA_PENDING);
+}
+
+TEST_CASE("rows of code are freed once no process has them") {
+  Fixture f;
+  const ModuleId id = f.publisher.publish_code(even_rows(100, 16, 0));
+  const CodePlace::Area area{kCode + kApart, kCode + 2 * kApart, 0, true};
+  f.publisher.publish(with_made_code(100), {}, std::make_shared<const CodePlace>(CodePlace{id, {area}}));
+  CHECK_FALSE(f.publisher.forget_code(id));
+  const ModuleId other = f.publisher.publish_code(even_rows(50, 16, 0));
+  f.publisher.publish(with_made_code(100), {}, std::make_shared<const CodePlace>(CodePlace{other, {area}}));
+  CHECK(f.publisher.forget_code(id));
+  f.reclaim();
+  CHECK(f.publisher.stats().rows == 50);
 }
 
 }  // namespace
