@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <limits>
+#include <optional>
 #include <span>
+#include <unordered_set>
 
 namespace flamed::daemon {
 namespace {
@@ -16,8 +18,6 @@ constexpr std::size_t kMostPlaces = 262'144;
 constexpr std::size_t kMostWaiting = 16'384;
 /// A process that can't be read so often in a row is not asked for more.
 constexpr unsigned kHopeless = 8;
-/// No code has this number of compilation.
-constexpr std::uint32_t kGone = std::numeric_limits<std::uint32_t>::max();
 constexpr std::int64_t kTidyNs = 10 * kNsPerSecond;
 
 constexpr const char* kNotReadInTime =
@@ -42,7 +42,7 @@ JavaStacks::Known* JavaStacks::known_of(const symbolizer::Process& process, Mono
   Known known;
   known.exec_id = process.exec_id;
   known.user = process.user;
-  known.code = process.anonymous;
+  known.memory = process.anonymous;
   known.library = library->module;
   known.mapping = {library->start, library->file_offset};
   known.heap = std::move(heap);
@@ -51,7 +51,7 @@ JavaStacks::Known* JavaStacks::known_of(const symbolizer::Process& process, Mono
 }
 
 bool JavaStacks::is_code(const Known& known, const Frame& frame) {
-  if (frame.module != known.code) return false;
+  if (frame.module != known.memory) return false;
   const std::vector<CodePlace::Area>& areas = known.heap->areas;
   return areas.empty() || std::any_of(areas.begin(), areas.end(), [&](const CodePlace::Area& area) {
            return frame.offset >= area.start && frame.offset < area.end;
@@ -76,52 +76,30 @@ bool JavaStacks::take(const symbolizer::Process& process, const store::StackSamp
   return true;
 }
 
-JavaStacks::Knowledge JavaStacks::knowledge_of(const Known& known, std::uint64_t address, MonotonicTime time,
-                                               bool by_last_reading) {
-  const auto place = known.places.find(address);
-  if (place == known.places.end()) return Knowledge::kNone;
-  if (place->second.code == 0) return Knowledge::kName;
-  const auto code = known.codes.find(place->second.code);
-  if (code == known.codes.end() || code->second.compile_id != place->second.compile_id) return Knowledge::kNone;
-  if (time < code->second.since) return Knowledge::kReplaced;
-  return by_last_reading || time <= code->second.seen_at ? Knowledge::kName : Knowledge::kNone;
-}
-
-bool JavaStacks::are_known(const Known& known, const Waiting& sample) const {
+bool JavaStacks::are_known(const Known& known, const Waiting& sample) {
   return std::all_of(sample.frames.begin(), sample.frames.begin() + static_cast<std::ptrdiff_t>(sample.native),
                      [&](const Frame& frame) {
                        return !is_code(known, frame) ||
-                              knowledge_of(known, frame.offset, sample.value.time) != Knowledge::kNone;
+                              known.code.knowledge_of(frame.offset, sample.value.time) != JavaCode::Knowledge::kNone;
                      });
 }
 
 /// For all samples of the process that wait.
 void JavaStacks::ask(const ProcessId& process, Known& known, MonotonicTime now) {
-  HotSpotNamer::Request request{process, known.exec_id, known.user, known.library, known.mapping};
-  symbolizer::HotSpotQuestion& question = request.question;
-  std::unordered_set<std::uint64_t> places;
-  std::unordered_set<std::uint64_t> codes;
+  JavaCode::Question question(known.code);
   for (const Waiting& waiting : waiting_) {
     if (waiting.value.process != process) continue;
     for (const Frame& frame : std::span(waiting.frames).first(waiting.native)) {
-      if (!is_code(known, frame)) continue;
-      if (knowledge_of(known, frame.offset, waiting.value.time) != Knowledge::kNone) continue;
-      const auto place = known.places.find(frame.offset);
-      const auto code = place == known.places.end() ? known.codes.end() : known.codes.find(place->second.code);
-      if (code == known.codes.end()) {
-        if (places.size() < symbolizer::kMostHotSpotPlaces && places.insert(frame.offset).second)
-          question.places.push_back(frame.offset);
-      } else if (codes.size() < symbolizer::kMostHotSpotChecks && codes.insert(code->first).second) {
-        question.known.push_back({code->first, code->second.bytes, code->second.compile_id});
-      }
+      if (is_code(known, frame)) question.add(frame.offset, waiting.value.time);
     }
   }
-  if (question.places.empty() && question.known.empty()) return;
+  HotSpotNamer::Request request{process, known.exec_id, known.user, known.library, known.mapping, question.take()};
+  if (request.question.places.empty() && request.question.known.empty()) return;
   known.asked_at = now;
   known.is_asked = parts_.namer.ask(std::move(request));
 }
 
-void JavaStacks::learn(HotSpotNamer::Answer& answer) {
+void JavaStacks::learn(const HotSpotNamer::Answer& answer) {
   const auto found = known_.find(answer.request.process);
   if (found == known_.end() || found->second.exec_id != answer.request.exec_id) return;
   Known& known = found->second;
@@ -132,57 +110,18 @@ void JavaStacks::learn(HotSpotNamer::Answer& answer) {
     return;
   }
   known.failures = 0;
-  const symbolizer::HotSpotQuestion& question = answer.request.question;
-  const symbolizer::HotSpotNames& names = *answer.names;
-  // Since when new code is there is not known: perhaps since a moment before this reading.
-  std::unordered_set<std::uint64_t> gone;
-  for (std::size_t i = 0; i < question.known.size(); ++i) {
-    const auto code = known.codes.find(question.known[i].address);
-    if (code == known.codes.end() || code->second.compile_id != question.known[i].compile_id) continue;
-    code->second.seen_at = answer.began;
-    if (names.is_there[i] == 0) {
-      code->second = {0, kGone, answer.began, answer.began};
-      gone.insert(code->first);
-    }
-  }
-  for (const symbolizer::HotSpotNamedPlace& named : names.places) {
-    if (named.kind == Kind::kOther) continue;
-    const auto [code, is_new] = known.codes.try_emplace(named.blob.address);
-    Code& entered = code->second;
-    if (!is_new && entered.compile_id != named.blob.compile_id) {
-      entered.since = answer.began;
-      gone.insert(code->first);
-    }
-    entered = {named.blob.bytes, named.blob.compile_id, answer.began, entered.since};
-  }
-  if (!gone.empty())
-    places_ -= std::erase_if(known.places, [&](const auto& each) { return gone.count(each.second.code) != 0; });
-  std::vector<std::optional<std::uint32_t>> numbers(names.functions.size());
-  for (std::size_t i = 0; i < question.places.size(); ++i) {
-    const symbolizer::HotSpotNamedPlace& named = names.places[i];
-    Place place;
-    place.kind = named.kind;
-    if (named.kind != Kind::kOther) {
-      place.code = named.blob.address;
-      place.compile_id = named.blob.compile_id;
-    }
-    for (std::uint32_t k = 0; k < named.frame_count; ++k) {
-      const symbolizer::HotSpotFrame& frame = names.frames[named.first_frame + k];
-      std::optional<std::uint32_t>& number = numbers[frame.function];
-      if (!number) {
-        const symbolizer::HotSpotFunction& function = names.functions[frame.function];
-        number = parts_.functions.enter(symbolizer::SymbolKind::kJava, function.name, function.file, known.user)
-                     .value_or(RuntimeFunctions::kNoRoom);
-      }
-      place.frames.push_back(RuntimeFunctions::frame_of(*number, frame.line));
-    }
-    places_ += known.places.insert_or_assign(question.places[i], std::move(place)).second ? 1 : 0;
-  }
+  places_ -= known.code.places();
+  known.code.learn(answer.request.question, *answer.names, answer.began,
+                   [&](const symbolizer::HotSpotFunction& function, std::uint32_t line) {
+                     const std::optional<std::uint32_t> number = parts_.functions.enter(
+                         symbolizer::SymbolKind::kJava, function.name, function.file, known.user);
+                     return RuntimeFunctions::frame_of(number.value_or(RuntimeFunctions::kNoRoom), line);
+                   });
+  places_ += known.code.places();
 }
 
 void JavaStacks::look_again(MonotonicTime now) {
-  std::vector<HotSpotNamer::Answer> answers = parts_.namer.take_answers();
-  for (HotSpotNamer::Answer& answer : answers) learn(answer);
+  for (const HotSpotNamer::Answer& answer : parts_.namer.take_answers()) learn(answer);
   const auto is_done = [&](Waiting& waiting) {
     if (waiting.since.ns == 0) waiting.since = now;
     const auto found = known_.find(waiting.value.process);
@@ -242,34 +181,34 @@ void JavaStacks::store_named(const Known& known, const Waiting& sample, bool by_
       frames_.push_back(frame);
       continue;
     }
-    switch (knowledge_of(known, frame.offset, sample.value.time, by_last_reading)) {
-      case Knowledge::kNone:
+    switch (known.code.knowledge_of(frame.offset, sample.value.time, by_last_reading)) {
+      case JavaCode::Knowledge::kNone:
         ++unnamed_frames_;
         frames_.push_back(unnamed("java", known.why_not.empty() ? kNotReadInTime : known.why_not, known.user));
         continue;
-      case Knowledge::kReplaced:
+      case JavaCode::Knowledge::kReplaced:
         ++unnamed_frames_;
         ++replaced_frames_;
         frames_.push_back(unnamed("java", kReplaced, known.user));
         continue;
-      case Knowledge::kName:
+      case JavaCode::Knowledge::kKnown:
         break;
     }
-    const Place& place = known.places.at(frame.offset);
+    const JavaCode::Place& place = known.code.at(frame.offset);
     switch (place.kind) {
-      case Kind::kOther:
+      case JavaCode::Kind::kOther:
         frames_.push_back(frame);
         break;
-      case Kind::kUnreadable:
+      case JavaCode::Kind::kUnreadable:
         ++unnamed_frames_;
         frames_.push_back(unnamed("java", kUnreadable, known.user));
         break;
-      case Kind::kInterpreter:
+      case JavaCode::Kind::kInterpreter:
         ++interpreted_frames_;
         frames_.push_back(unnamed("interpreted", kInterpreted, known.user));
         break;
-      case Kind::kMethod:
-      case Kind::kRuntime:
+      case JavaCode::Kind::kMethod:
+      case JavaCode::Kind::kRuntime:
         named_frames_ += place.frames.size();
         frames_.insert(frames_.end(), place.frames.rbegin(), place.frames.rend());
         break;
@@ -292,21 +231,16 @@ void JavaStacks::tidy(MonotonicTime now) {
   };
   std::erase_if(known_, is_gone);
   std::size_t places = 0;
-  for (const auto& [process, known] : known_) places += known.places.size();
+  for (const auto& [process, known] : known_) places += known.code.places();
   if (places > kMostPlaces) {
-    for (auto& [process, known] : known_) {
-      known.places.clear();
-      known.codes.clear();
-    }
+    for (auto& [process, known] : known_) known.code.clear();
     places = 0;
   }
   places_ = places;
 }
 
 void JavaStacks::append_used(std::vector<Frame>& used) const {
-  for (const auto& [process, known] : known_) {
-    for (const auto& [address, place] : known.places) used.insert(used.end(), place.frames.begin(), place.frames.end());
-  }
+  for (const auto& [process, known] : known_) known.code.append_frames(used);
 }
 
 }  // namespace flamed::daemon

@@ -3,11 +3,9 @@
 // JavaStacks: puts methods in place of the frames of samples that lie in the code heap of a HotSpot JVM. A compiled
 // method may have inlined others, and then becomes several frames.
 //
-// Code of a heap comes and goes, and another method may have a place a moment later. So a name counts for a sample only
-// if the same code, by its number of compilation, was found there by a reading that began after the sample, and other
-// code is not known to have been there before. A sample waits for that reading, at most kLongestWaitNs. There is one
-// reading for all samples of a process that wait, at most one in kBetweenReadingsNs. When too many wait, further ones are
-// named by the last reading.
+// A sample waits for a reading that begins after it (see JavaCode), at most kLongestWaitNs. There is one reading for all
+// samples of a process that wait, at most one in kBetweenReadingsNs. When too many wait, further ones are named by the
+// last reading.
 //
 // Belongs to the ingest thread, except stats().
 #pragma once
@@ -17,12 +15,12 @@
 #include <cstdint>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/identity.h"
+#include "daemon/flow/java_code.h"
 #include "daemon/runtimes/code_heaps.h"
 #include "daemon/runtimes/hotspot_namer.h"
 #include "store/ring/store.h"
@@ -79,31 +77,15 @@ class JavaStacks {
   }
 
  private:
-  using Kind = symbolizer::HotSpotNamedPlace::Kind;
-
-  /// Code that has been there for a while.
-  struct Code {
-    std::uint32_t bytes = 0;
-    std::uint32_t compile_id = 0;
-    MonotonicTime seen_at;  ///< the last reading that found it began then
-    MonotonicTime since;    ///< other code was there before; 0: that is not known
-  };
-  struct Place {
-    Kind kind = Kind::kOther;
-    std::uint64_t code = 0;  ///< its address; 0: none
-    std::uint32_t compile_id = 0;
-    std::vector<Frame> frames{};  ///< innermost first
-  };
   /// What is known of a process, as long as it runs the same program.
   struct Known {
     std::uint64_t exec_id = 0;
     std::uint32_t user = 0;
-    ModuleId code;  ///< its memory without a file
+    ModuleId memory;  ///< that without a file
     ModuleId library;
     symbolizer::HotSpotMapping mapping;
     CodePlacePtr heap;
-    std::unordered_map<std::uint64_t, Place> places;  ///< by address
-    std::unordered_map<std::uint64_t, Code> codes;    ///< by address
+    JavaCode code;
     bool is_asked = false;
     unsigned failures = 0;    ///< in a row
     std::string why_not;      ///< of the last failure
@@ -117,16 +99,12 @@ class JavaStacks {
     std::size_t native = 0;
     MonotonicTime since{};  ///< 0: not looked at yet
   };
-  /// What is known of a place at a time.
-  enum class Knowledge : std::uint8_t { kNone, kName, kReplaced };
 
   Known* known_of(const symbolizer::Process& process, MonotonicTime time);
   static bool is_code(const Known& known, const Frame& frame);
-  static Knowledge knowledge_of(const Known& known, std::uint64_t address, MonotonicTime time,
-                                bool by_last_reading = false);
-  bool are_known(const Known& known, const Waiting& sample) const;
+  static bool are_known(const Known& known, const Waiting& sample);
   void ask(const ProcessId& process, Known& known, MonotonicTime now);
-  void learn(HotSpotNamer::Answer& answer);
+  void learn(const HotSpotNamer::Answer& answer);
   void store_unnamed(const Waiting& sample);
   void store_named(const Known& known, const Waiting& sample, bool by_last_reading);
   Frame unnamed(const char* name, const std::string& reason, std::uint32_t user);

@@ -458,5 +458,55 @@ TEST_CASE("functions of a runtime arrive as they were sent, and their lines are 
   CHECK(decode(encoded(sent), arrived, 2) == "the lines are not in order");
 }
 
+HotSpotNames some_names() {
+  HotSpotNames names;
+  names.functions = {{"java.util.HashMap.getNode", "HashMap.java"}, {"[vtable chunks]", ""}};
+  names.frames = {{0, 570}, {0, 0}, {1, 0}};
+  names.places = {{{0x7f0000001000, 512, 7}, HotSpotNamedPlace::Kind::kMethod, 0, 2, 0},
+                  {{0x7f0000002000, 64, 0}, HotSpotNamedPlace::Kind::kRuntime, 2, 1, 0},
+                  {{}, HotSpotNamedPlace::Kind::kOther, 3, 0, 0}};
+  names.is_there = {1};
+  return names;
+}
+
+TEST_CASE("names of a HotSpot's code arrive as they were sent, or as damaged") {
+  const HotSpotQuestion question{{0x7f0000001010, 0x7f0000002010, 16}, {{0x7f0000003000, 256, 9}}};
+  const auto arrives = [&](const HotSpotNames& sent, HotSpotNames& arrived) {
+    const Bytes bytes = encoded(sent);
+    MemorySource source(bytes);
+    WireReader reader(source, bytes.size());
+    return ValueCodec::decode(reader, arrived, question) && reader.finished();
+  };
+  HotSpotNames arrived;
+  REQUIRE(arrives(some_names(), arrived));
+  REQUIRE(arrived.functions.size() == 2);
+  CHECK(arrived.functions[0].name == "java.util.HashMap.getNode");
+  CHECK(arrived.functions[0].file == "HashMap.java");
+  REQUIRE(arrived.frames.size() == 3);
+  CHECK(arrived.frames[0].line == 570);
+  REQUIRE(arrived.places.size() == 3);
+  CHECK(arrived.places[0].blob.compile_id == 7);
+  CHECK(arrived.places[2].kind == HotSpotNamedPlace::Kind::kOther);
+  CHECK(arrived.is_there == std::vector<std::uint8_t>{1});
+
+  const std::vector<std::function<void(HotSpotNames&)>> changes{
+      [](HotSpotNames& names) { names.functions[0].name.clear(); },
+      [](HotSpotNames& names) { names.frames[0].function = 2; },
+      [](HotSpotNames& names) { names.places.pop_back(); },
+      [](HotSpotNames& names) { names.is_there.push_back(0); },
+      [](HotSpotNames& names) { names.places[0].frame_count = 4; },
+      [](HotSpotNames& names) { names.places[0].first_frame = 4; },
+      [](HotSpotNames& names) { names.places[0].frame_count = 0; },
+      [](HotSpotNames& names) { names.places[2].frame_count = 1, names.places[2].first_frame = 0; },
+      [](HotSpotNames& names) { names.places[0].kind = static_cast<HotSpotNamedPlace::Kind>(9); },
+  };
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    CAPTURE(i);
+    HotSpotNames bad = some_names();
+    changes[i](bad);
+    CHECK_FALSE(arrives(bad, arrived));
+  }
+}
+
 }  // namespace
 }  // namespace flamed::symbolizer
