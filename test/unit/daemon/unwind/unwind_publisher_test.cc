@@ -491,7 +491,7 @@ TEST_CASE("rows that will come are pending, for the program and for late walks")
   f.publisher.publish(with_made_code(100), {}, place);
   CHECK(f.publisher.find_code(*place, kCode + kApart + 0x40).is == unwinder::Code::Is::kPending);
   CHECK(f.publisher.find_code(*place, kCode + kApart + 0x50).is == unwinder::Code::Is::kRuled);
-  CHECK(f.maps.look_up(100, kCode + kApart + 0x40).rule.cfa == unwinder::CfaKind::kPending);
+  CHECK(f.maps.look_up(100, kCode + kApart + 0x40).found == Found::kPending);
   CHECK(f.maps.rules()[FLAMED_PENDING_RULE].cfa == FLAMED_CFA_PENDING);
 }
 
