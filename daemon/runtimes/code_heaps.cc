@@ -249,7 +249,7 @@ Result<CodeHeaps::Heap*> CodeHeaps::heap_of(const Request& request, bool& is_for
   note(request.library, (*module)->layout.release_text(), {});
   heap.memory = std::move(memory).value();
   heap.base = (*module)->base_of(request.mapping.start, request.mapping.file_offset);
-  heap.module = std::move(*module);
+  heap.module = *module;
   while (heaps_.size() >= kMostHeaps || heap_bytes_ > kMostHeapBytes) {
     const ProcessId oldest = heaps_by_age_.front();
     drop_heap(oldest);
