@@ -79,7 +79,10 @@ api::Health FileSources::health() const {
     component.ok = false;
     component.detail += "; " + problem;
   }
-  return {true, true, {std::move(component)}, facts_.stretch.from};
+  api::Health health;
+  health.components.push_back(std::move(component));
+  health.oldest = facts_.stretch.from;
+  return health;
 }
 
 std::vector<api::Metric> FileSources::metrics() const {

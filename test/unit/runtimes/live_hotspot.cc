@@ -72,7 +72,7 @@ Result<LiveHotSpot> LiveHotSpot::start(const std::string& java, const std::vecto
   Fd child_messages(::open(messages.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
   std::vector<std::string> words{java,
                                  "-cp",
-                                 folder->string(),
+                                 *folder,
                                  "-Dfile.encoding=UTF-8",
                                  "-Dstdout.encoding=UTF-8",
                                  "-XX:+PrintCompilation",

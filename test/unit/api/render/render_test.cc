@@ -368,7 +368,8 @@ TEST_CASE("health names each component") {
 }
 
 TEST_CASE("health says how far back answers reach, and of which file they are") {
-  const Health health{true, true, {}, WallTime{1769868330 * kNsPerSecond}};
+  Health health;
+  health.oldest = WallTime{1769868330 * kNsPerSecond};
   const HistoryFile file{"a.db", "", {{1769868330 * kNsPerSecond}, {1769868390 * kNsPerSecond}}};
   const json answer = json::parse(render_health(health, file));
   CHECK(answer["oldest"] == "2026-01-31T14:05:30.000Z");
