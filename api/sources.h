@@ -30,7 +30,7 @@ struct Health {
   bool healthy = true;  ///< false makes /healthz answer 503
   bool ready = true;    ///< false makes /readyz answer 503
   std::vector<Component> components;
-  bool has_waits = false;  ///< waiting time is measured
+  bool has_waits = false;            ///< waiting time is measured
   std::optional<WallTime> oldest{};  ///< start of the oldest minute that answers may have, in memory or on disk
 };
 

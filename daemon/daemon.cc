@@ -285,8 +285,8 @@ struct Runtimes {
 /// What shows methods of Java.
 struct Java {
   Java(CodeHeaps& heaps, symbolizer::ModuleTable& modules, symbolizer::GuardedOpener& opener,
-       symbolizer::ModuleReader& reader, symbolizer::RuntimeFunctions& functions,
-       symbolizer::ProcessTracker& processes, store::Store& store)
+       symbolizer::ModuleReader& reader, symbolizer::RuntimeFunctions& functions, symbolizer::ProcessTracker& processes,
+       store::Store& store)
       : namer(modules, opener, reader), stacks({heaps, namer, functions, processes, store}) {}
 
   HotSpotNamer namer;
@@ -311,11 +311,11 @@ class Daemon::Parts {
         accounts_({.retention_ns = config.retention_ns}, clock),
         module_reader_({.program = worker_program()}),
         opener_(clock),
-        code_heaps_(unwind_ == nullptr || !config.runtimes.has(runtimes::RuntimeKind::kJava)
-                        ? nullptr
-                        : std::make_unique<CodeHeaps>(CodeHeaps::Parts{
-                              modules_, opener_, module_reader_, *unwind_,
-                              [this] { return budget_.may_work_in_background(); }})),
+        code_heaps_(
+            unwind_ == nullptr || !config.runtimes.has(runtimes::RuntimeKind::kJava)
+                ? nullptr
+                : std::make_unique<CodeHeaps>(CodeHeaps::Parts{modules_, opener_, module_reader_, *unwind_,
+                                                               [this] { return budget_.may_work_in_background(); }})),
         java_(code_heaps_ == nullptr ? nullptr
                                      : std::make_unique<Java>(*code_heaps_, modules_, opener_, module_reader_,
                                                               functions_, processes_, store_)),
@@ -325,9 +325,9 @@ class Daemon::Parts {
                                                    processes_, store_, java_stacks())),
         late_walks_(unwind_ == nullptr || !config.stack_slices
                         ? nullptr
-                        : std::make_unique<LateWalks>(
-                              LateWalks::Parts{sampler_->slices(), processes_, modules_, *unwind_, store_,
-                                               runtimes_ == nullptr ? nullptr : &runtimes_->stacks, java_stacks(), code_heaps_.get()})),
+                        : std::make_unique<LateWalks>(LateWalks::Parts{
+                              sampler_->slices(), processes_, modules_, *unwind_, store_,
+                              runtimes_ == nullptr ? nullptr : &runtimes_->stacks, java_stacks(), code_heaps_.get()})),
         visitor_(config.waits
                      ? std::make_unique<WaitVisitor>(clock, late_walks_ == nullptr ? nullptr : &sampler_->slices(),
                                                      [this] { sampler_->wake(); })
@@ -565,8 +565,8 @@ class Daemon::Parts {
   std::optional<ModuleLoader> loader_;
   std::jthread modules_thread_;
   std::optional<NameKeeper> name_keeper_;
-  std::jthread walks_thread_, history_thread_, names_thread_, runtimes_thread_, code_thread_, java_thread_, waits_thread_, ingest_thread_,
-      reader_thread_;
+  std::jthread walks_thread_, history_thread_, names_thread_, runtimes_thread_, code_thread_, java_thread_,
+      waits_thread_, ingest_thread_, reader_thread_;
 };
 
 Daemon::Daemon(const Config& config, std::span<const char* const> arguments) : config_(config), arguments_(arguments) {}

@@ -49,7 +49,7 @@ class Ingest {
   /// Are there samples that are not stored yet? Then walk_late() should be called soon.
   [[nodiscard]] bool has_waiting() const {
     return (late_walks_ != nullptr && late_walks_->is_waiting()) || (runtimes_ != nullptr && runtimes_->is_waiting()) ||
-            (java_ != nullptr && java_->is_waiting()) || (code_ != nullptr && code_->is_waiting());
+           (java_ != nullptr && java_->is_waiting()) || (code_ != nullptr && code_->is_waiting());
   }
   void walk_late();
   /// Stores all samples. After the last batch.
@@ -99,7 +99,7 @@ class Ingest {
   MonotonicTime mapped_told_;
   std::uint64_t runtimes_told_ = 0;  ///< RuntimeModules::edition() when processes were last published for it
   std::vector<ModuleId> mapped_;     ///< scratch
-  std::vector<ProcessId> recoded_;  ///< scratch of look_at_code()
+  std::vector<ProcessId> recoded_;   ///< scratch of look_at_code()
   std::vector<Frame> user_frames_;   ///< innermost first
   std::vector<Frame> stack_;         ///< outermost first: user, then kernel
 };

@@ -3,9 +3,9 @@
 // JavaStacks: puts methods in place of the frames of samples that lie in the code heap of a HotSpot JVM. A compiled
 // method may have inlined others, and then becomes several frames.
 //
-// A sample waits for a reading that begins after it (see JavaCode), at most kLongestWaitNs. There is one reading for all
-// samples of a process that wait, at most one in kBetweenReadingsNs. When too many wait, further ones are named by the
-// last reading.
+// A sample waits for a reading that begins after it (see JavaCode), at most kLongestWaitNs. There is one reading for
+// all samples of a process that wait, at most one in kBetweenReadingsNs. When too many wait, further ones are named by
+// the last reading.
 //
 // Belongs to the ingest thread, except stats().
 #pragma once
@@ -87,8 +87,8 @@ class JavaStacks {
     CodePlacePtr heap;
     JavaCode code;
     bool is_asked = false;
-    unsigned failures = 0;    ///< in a row
-    std::string why_not;      ///< of the last failure
+    unsigned failures = 0;  ///< in a row
+    std::string why_not;    ///< of the last failure
     MonotonicTime asked_at{};
     MonotonicTime used_at{};
   };

@@ -41,8 +41,8 @@ class LateWalks {
     UnwindPublisher& unwind;
     store::Store& store;
     RuntimeStacks* runtimes = nullptr;  ///< null: functions of managed runtimes are not shown
-    JavaStacks* java = nullptr;      ///< null: Java methods are not shown
-    CodeHeaps* code = nullptr;       ///< null: code that JVMs make is not read
+    JavaStacks* java = nullptr;         ///< null: Java methods are not shown
+    CodeHeaps* code = nullptr;          ///< null: code that JVMs make is not read
   };
   explicit LateWalks(const Parts& parts) : parts_(parts) {}
 

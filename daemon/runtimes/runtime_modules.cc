@@ -31,17 +31,17 @@ std::string how_of(const runtimes::PythonLayout& layout) {
 
 std::string how_of(const runtimes::V8Layout& /*layout*/) { return "the words below its frame pointers"; }
 
-/// In the names of its files.
+/// In the names of its files. Empty: it has none here. JVMs are met by CodeHeaps.
 constexpr std::string_view file_name_of(RuntimeKind kind) {
   switch (kind) {
     case RuntimeKind::kPython:
       return "python";
     case RuntimeKind::kV8:
-      break;
+      return "node";
     case RuntimeKind::kJava:
-      return "\n";  // see CodeHeaps
+      break;
   }
-  return "node";
+  return {};
 }
 
 /// Of samples that have frames of this kind.
@@ -52,7 +52,8 @@ constexpr std::uint32_t mark_of(RuntimeKind kind) { return kind == RuntimeKind::
 bool RuntimeModules::may_have_runtime(std::string_view path) const {
   const std::string_view name = name_of(path);
   return std::any_of(runtimes::kRuntimeKinds.begin(), runtimes::kRuntimeKinds.end(), [&](RuntimeKind kind) {
-    return kinds_.has(kind) && name.find(file_name_of(kind)) != std::string_view::npos;
+    const std::string_view part = file_name_of(kind);
+    return !part.empty() && kinds_.has(kind) && name.find(part) != std::string_view::npos;
   });
 }
 

@@ -180,8 +180,8 @@ Result<HotSpotNamedCode> HotSpotNames::code(std::uint64_t address) {
 bool HotSpotNames::is_unchanged(const HotSpotNamedCode& code) {
   const std::optional<Object> blob = object(code.address, blob_bytes_);
   if (!blob || (*blob)[layout_.blobs.bytes] != code.bytes) return false;
-  return code.method == 0 || ((*blob)[layout_.nmethods.compile_id] == code.compile_id &&
-                              (*blob)[layout_.nmethods.method] == code.method);
+  return code.method == 0 ||
+         ((*blob)[layout_.nmethods.compile_id] == code.compile_id && (*blob)[layout_.nmethods.method] == code.method);
 }
 
 Result<std::vector<HotSpotCall>> HotSpotNames::calls(const HotSpotNamedCode& code, std::uint64_t pc) {

@@ -41,8 +41,8 @@ inline constexpr std::size_t kRequestKinds = 12;
 /// For the label of a metric.
 constexpr const char* name_of(RequestKind kind) {
   constexpr std::array<const char*, kRequestKinds> kNames = {
-      "inspect",  "symbols", "lines",   "unwind_rows",       "function_rows", "jit_symbols",
-      "demangle", "runtime", "runtime_functions", "hotspot", "hotspot_code",  "hotspot_names"};
+      "inspect", "symbols",           "lines",   "unwind_rows",  "function_rows", "jit_symbols", "demangle",
+      "runtime", "runtime_functions", "hotspot", "hotspot_code", "hotspot_names"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -138,7 +138,8 @@ struct RequestHead {
   RequestKind kind = RequestKind::kInspect;
   std::uint8_t jit_format = 0;
   /// Bit i: descriptor i comes along: ModuleFiles' module, debug, alternate; of kUnwindRows the module and kept rows;
-  /// of kRuntimeFunctions and kHotSpotCode, kHotSpotNames a process's memory; of kHotSpot the module and a process's memory.
+  /// of kRuntimeFunctions and kHotSpotCode, kHotSpotNames a process's memory; of kHotSpot the module and a process's
+  /// memory.
   std::uint8_t fd_mask = 0;
   std::uint8_t padding = 0;
   std::uint64_t size = 0;

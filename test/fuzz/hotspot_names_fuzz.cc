@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any memory as the code and the methods of a HotSpot, of the version that the first byte says: texts are bounded UTF-8,
-// lines ascend, and reads are bounded. The second byte says what is there: code, a method, heaps, or a table of lines.
+// Any memory as the code and the methods of a HotSpot, of the version that the first byte says: texts are bounded
+// UTF-8, lines ascend, and reads are bounded. The second byte says what is there: code, a method, heaps, or a table of
+// lines.
 #include "runtimes/hotspot/names.h"
 
 #include <algorithm>

@@ -82,7 +82,11 @@ FoldedStacks profile_once_seen(const RunningDaemon& daemon, pid_t pid,
 
 FoldedStacks profile_once_seen(const RunningDaemon& daemon, pid_t pid, const std::string& part, std::uint64_t wanted) {
   return profile_once_seen(
-      daemon, pid, [&](const std::string& stack) { return with({{stack, 1}}, part) > 0; }, wanted);
+      daemon, pid,
+      [&](const std::string& stack) {
+        return with({{stack, 1}}, part) > 0;
+      },
+      wanted);
 }
 
 std::string repeated(const std::string& frame, int times) {

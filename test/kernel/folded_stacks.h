@@ -39,8 +39,9 @@ FoldedStacks settled_profile(const RunningDaemon& daemon, pid_t pid, const std::
 bool has_samples(const RunningDaemon& daemon, pid_t pid, std::uint64_t wanted, const std::string& since = "");
 
 /// Waits for this many samples or more, all younger than one whose stack `wanted_first` accepts. On an emulated machine
-/// the time before lasts seconds: the program's start, and the build of its tables. Until then a chain of frame pointers
-/// may also be whole, but lacks the caller of a function without a frame, and a slice of the stack has one stack alone.
+/// the time before lasts seconds: the program's start, and the build of its tables. Until then a chain of frame
+/// pointers may also be whole, but lacks the caller of a function without a frame, and a slice of the stack has one
+/// stack alone.
 FoldedStacks profile_once_seen(const RunningDaemon& daemon, pid_t pid,
                                const std::function<bool(const std::string&)>& wanted_first, std::uint64_t wanted);
 /// Likewise, with a stack that has `part`, as in with().

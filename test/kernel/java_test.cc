@@ -81,8 +81,7 @@ TEST_CASE("a Java program's stacks are those that it shows of itself, and need n
       // By now all that runs is compiled for good.
       std::this_thread::sleep_for(seconds(5));
       const auto now = std::chrono::system_clock::now().time_since_epoch();
-      const std::string since =
-          "&from=" + std::to_string(std::chrono::duration_cast<milliseconds>(now).count());
+      const std::string since = "&from=" + std::to_string(std::chrono::duration_cast<milliseconds>(now).count());
       REQUIRE(has_samples(daemon, program.pid(), 200, since));
       const FoldedStacks stacks = daemon.folded(profile + "&thread=java" + since);
       std::string others;

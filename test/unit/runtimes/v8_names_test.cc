@@ -90,7 +90,7 @@ class Heap final : public RemoteMemory {
     tagged(kFunction + 8, kBytecodeAt);
     tagged(kFunction + 16, kScopeAt);
     tagged(kFunction + 32, kScriptAt);
-    put<std::uint16_t>(kFunction + 44, 13);  // "function run("
+    put<std::uint16_t>(kFunction + 44, 12);  // "function run"
     object(kScopeAt, kScope);
     put<std::uint32_t>(kScopeAt + 12, 3U << 12 | 1U << 14);
     small(kScopeAt + 24, 2);         // locals: two names and two numbers

@@ -275,7 +275,7 @@ TEST_CASE("runtimes are all, none, or those that are listed") {
   REQUIRE(apply_json(R"({"runtimes": "node"})", config).ok());
   CHECK(config.runtimes.has(RuntimeKind::kV8));
   CHECK_FALSE(config.runtimes.has(RuntimeKind::kPython));
-  REQUIRE(apply_json(R"({"runtimes": "python,node"})", config).ok());
+  REQUIRE(apply_json(R"({"runtimes": "python,node,java"})", config).ok());
   CHECK(config.runtimes == runtimes::RuntimeKinds::all());
   for (const std::string text : {"ruby", "python,", ",python", "python,,node", "on,python", ""}) {
     CAPTURE(text);
