@@ -43,7 +43,7 @@ Response answer_marks(const AnswerContext& context, const Notes* notes) {
 
   std::vector<Mark> marks;
   const auto add = [&](Mark mark) {
-    if (window.from <= mark.time && mark.time < window.to) marks.push_back(std::move(mark));
+    if (window.from <= mark.time && mark.time <= window.to) marks.push_back(std::move(mark));
   };
   add({context.sources.started(), "flamed started"});
   for (store::Restart& restart : store::restarts(snapshot, selection, kMostRestarts)) {

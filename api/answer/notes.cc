@@ -20,7 +20,7 @@ std::vector<Note> Notes::in(const store::WallWindow& window) const {
   std::vector<Note> found;
   const std::lock_guard lock(mutex_);
   std::copy_if(notes_.begin(), notes_.end(), std::back_inserter(found),
-               [&](const Note& note) { return window.from <= note.time && note.time < window.to; });
+               [&](const Note& note) { return window.from <= note.time && note.time <= window.to; });
   return found;
 }
 

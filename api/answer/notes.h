@@ -27,7 +27,7 @@ class Notes {
 
   /// Forgets notes before `oldest`, and of more than kMost the oldest.
   void add(Note note, WallTime oldest);
-  /// Oldest first.
+  /// Oldest first. With those at its end: a window ends now, in whole milliseconds, and a note may have just been set.
   [[nodiscard]] std::vector<Note> in(const store::WallWindow& window) const;
 
  private:

@@ -52,7 +52,7 @@ class ModuleReader {
   /// Is the file a managed runtime? An error: it is one, and why its processes can't be read.
   virtual Result<std::optional<RuntimeModule>> find_runtime(int fd) = 0;
   /// Code objects in the memory of a process, `fd` is its /proc/PID/mem: one answer for each, in order. At most
-  /// kMostRuntimeCodes. Those of which there is a copy are read from it, if it is enough, so `fd` may be -1.
+  /// kMostRuntimeCodes. What can't be read there any more is read from its copy, if there is one; `fd` may be -1.
   virtual Result<std::vector<RuntimeAnswer>> read_runtime_functions(int fd, const RuntimeProcess& process,
                                                                     std::span<const RuntimeCode> codes,
                                                                     std::span<const CopiedCode> copies) = 0;

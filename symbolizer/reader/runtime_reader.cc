@@ -99,7 +99,7 @@ class FunctionReader {
   runtimes::V8Reader v8_;
 };
 
-/// From its copy alone: what is in memory now may belong to other code.
+/// From its copy alone: what is in memory by now may belong to other code.
 RuntimeAnswer read_copied(const CopiedCode& copy, const RuntimeProcess& process) {
   std::array<runtimes::MemoryCopy, CopiedCode::kParts> parts;
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -135,10 +135,13 @@ std::vector<RuntimeAnswer> read_runtime_functions(int fd, const RuntimeProcess& 
   std::vector<RuntimeAnswer> answers;
   answers.reserve(codes.size());
   for (const RuntimeCode& code : codes) {
-    const auto copy =
-        std::find_if(copies.begin(), copies.end(), [&](const CopiedCode& each) { return each.code == code; });
-    RuntimeAnswer answer = copy == copies.end() ? RuntimeAnswer() : read_copied(*copy, process);
-    answers.push_back(answer.function.name.empty() ? reader.read(code) : std::move(answer));
+    RuntimeAnswer answer = reader.read(code);
+    if (answer.function.name.empty()) {
+      const auto copy =
+          std::find_if(copies.begin(), copies.end(), [&](const CopiedCode& each) { return each.code == code; });
+      if (copy != copies.end()) answer = read_copied(*copy, process);
+    }
+    answers.push_back(std::move(answer));
   }
   return answers;
 }

@@ -10,6 +10,7 @@
 
 #include "test/catch.h"
 #include "test/kernel/folded_stacks.h"
+#include "test/kernel/own_stacks.h"
 #include "test/support/child_process.h"
 #include "test/support/running_daemon.h"
 #include "test/unit/runtimes/live_hotspot.h"
@@ -17,30 +18,7 @@
 namespace flamed::test {
 namespace {
 
-using std::chrono::milliseconds;
 using std::chrono::seconds;
-
-/// The stack that the program shows of itself, as it is shown with lines, outermost first and without main(), which is
-/// not compiled.
-std::string shown_stack(ChildProcess& program) {
-  std::string stack;
-  for (;;) {
-    const std::optional<std::string> line = program.read_line(seconds(120) * patience());
-    if (!line) FAIL("the program has shown no stack");
-    if (line->empty()) return stack;
-    std::istringstream words(*line);
-    std::string name;
-    std::string file;
-    std::string number;
-    std::getline(words, name, '\t');
-    std::getline(words, file, '\t');
-    std::getline(words, number);
-    if (name == "JavaGolden.main") continue;
-    name.append(" ").append(file).append(":").append(number);
-    if (!stack.empty()) name.append(";");
-    stack.insert(0, name);
-  }
-}
 
 /// Of a folded stack with lines only the Java frames, and main()'s and those of the runtime left out. Frames without a
 /// name stay: they are missing from what is expected.
@@ -70,7 +48,7 @@ TEST_CASE("a Java program's stacks are those that it shows of itself, and need n
     for (const std::string mode : {"plain", "recursion", "lambda", "stream", "interface", "sorted"}) {
       INFO(java << " " << mode);
       ChildProcess program({java, "-cp", *classes, "JavaGolden", mode});
-      const std::string expected = shown_stack(program);
+      const std::string expected = java_part(shown_stack(program));
       const std::string profile = profile_of(program.pid()) + "&lines=1";
       const auto is_shown = [&] {
         const FoldedStacks stacks = daemon.folded(profile);
@@ -80,10 +58,9 @@ TEST_CASE("a Java program's stacks are those that it shows of itself, and need n
       CHECK(RunningDaemon::eventually(seconds(60) * patience(), is_shown));
       // By now all that runs is compiled for good.
       std::this_thread::sleep_for(seconds(5));
-      const auto now = std::chrono::system_clock::now().time_since_epoch();
-      const std::string since = "&from=" + std::to_string(std::chrono::duration_cast<milliseconds>(now).count());
+      const std::string since = since_now();
       REQUIRE(has_samples(daemon, program.pid(), 200, since));
-      const FoldedStacks stacks = daemon.folded(profile + "&thread=java" + since);
+      const FoldedStacks stacks = daemon.folded(profile + "&comm=java" + since);
       std::string others;
       std::uint64_t equal = 0;
       std::uint64_t in_java = 0;
