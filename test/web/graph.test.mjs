@@ -125,6 +125,7 @@ describe("the graph", () => {
     await page.keyboard.press("ArrowDown");
     assert.match(await announced(), /^_start, /);
     await page.click('#modes [data-mode="icicle"]');
+    await painted(page);
     assert.ok((await place("main")).top < (await place(CART)).top);
   });
 
