@@ -125,8 +125,10 @@ describe("the graph", () => {
     await page.keyboard.press("ArrowDown");
     assert.match(await announced(), /^_start, /);
     await page.click('#modes [data-mode="icicle"]');
-    await painted(page);
-    assert.ok((await place("main")).top < (await place(CART)).top);
+    await page.waitForFunction((cart) => {
+      const top = (name) => [...document.querySelectorAll("#graph .flame-item")].find(({ dataset }) => dataset.name === name)?.getBoundingClientRect().top;
+      return top("main") < top(cart);
+    }, CART);
   });
 
   it("can be used with the keyboard only", async () => {

@@ -39,8 +39,7 @@ function pathTo(root, pattern) {
 
 const { processes: [shop, ...others] } = await ask("/processes", { unit: "shop", from, to });
 assert.ok(shop !== undefined && others.length === 0, "the load's shop was not found, alone in its control group");
-// Node 18 names compiled functions differently from later versions.
-const path = pathTo(await ask("/profile", { pid: shop.id, from, to }), /^(JS|LazyCompile|Function):.answer .*\/shop\.js/);
+const path = pathTo(await ask("/profile", { pid: shop.id, from, to }), /^answer$/);
 assert.ok(path !== undefined, "the function that answers requests was not found in the shop's profile");
 
 const zoom = new URLSearchParams(path.map((frame) => ["zoom", frame]));
