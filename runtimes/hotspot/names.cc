@@ -238,13 +238,13 @@ Result<std::int32_t> HotSpotNames::scope_at(const Range& descriptors, std::int64
   std::optional<Object> found;
   while (first < last) {
     const std::uint64_t middle = (first + last) / 2;
-    std::optional<Object> descriptor = object(descriptors.begin + middle * bytes, bytes);
+    const std::optional<Object> descriptor = object(descriptors.begin + middle * bytes, bytes);
     if (!descriptor) return Error("a compiled method without descriptions");
     if (layout_.nmethods.pc_desc_pc.signed_in(descriptor->bytes()) < offset) {
       first = middle + 1;
     } else {
       last = middle;
-      found = std::move(descriptor);
+      found = descriptor;
     }
   }
   if (!found) return 0;

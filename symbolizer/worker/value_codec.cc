@@ -660,7 +660,7 @@ bool ValueCodec::decode(WireReader& from, HotSpotNames& value, const HotSpotQues
   if (places.size() != question.places.size() || is_there.size() != question.known.size()) {
     return from.damaged("not every place has an answer");
   }
-  const auto is_known = [&](const HotSpotFrame& frame) { return frame.function < functions.size(); };
+  const auto is_known = [count](const HotSpotFrame& frame) { return frame.function < count; };
   if (!std::all_of(frames.begin(), frames.end(), is_known)) return from.damaged("a frame has no function");
   using Kind = HotSpotNamedPlace::Kind;
   for (const HotSpotNamedPlace& place : places) {

@@ -81,7 +81,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       if (!code) break;
       if (code->name.empty() || code->code <= code->address || code->code - code->address > code->bytes) std::abort();
       if (code->kind != HotSpotCodeKind::kCompiled) break;
-      for (const std::uint64_t offset : {0, 0x10, 0x20, 0x1000}) {
+      for (const std::uint64_t offset : {0U, 0x10U, 0x20U, 0x1000U}) {
         const auto calls = names.calls(*code, code->code + offset);
         if (!calls) continue;
         if (calls->empty() || calls->size() > kMostInlinedCalls || calls->back().method != code->method) std::abort();

@@ -60,7 +60,7 @@ TEST_CASE("a Java program's stacks are those that it shows of itself, and need n
       std::this_thread::sleep_for(seconds(5));
       const std::string since = since_now();
       REQUIRE(has_samples(daemon, program.pid(), 200, since));
-      const FoldedStacks stacks = daemon.folded(profile + "&comm=java" + since);
+      const FoldedStacks stacks = daemon.folded(std::string(profile).append("&comm=java").append(since));
       std::string others;
       std::uint64_t equal = 0;
       std::uint64_t in_java = 0;

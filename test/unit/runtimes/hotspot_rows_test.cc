@@ -84,11 +84,11 @@ TEST_CASE("a compiled method has its frame between the instructions that set it 
       0xf4,                                      // 0x34 hlt
   };
   const Rules rules(code, [](HotSpotRows& rows, auto bytes) { CHECK(rows.add_compiled(bytes, 8, 0x0c)); });
-  for (const std::size_t at : {0x00, 0x07}) CHECK(is_by_sp(rules.at(at), 8, false));
+  for (const std::size_t at : {0x00U, 0x07U}) CHECK(is_by_sp(rules.at(at), 8, false));
   CHECK(is_by_sp(rules.at(0x08), 16, true));
-  for (const std::size_t at : {0x0c, 0x13, 0x14, 0x27, 0x2a, 0x34}) CHECK(is_by_sp(rules.at(at), 64, true));
-  for (const std::size_t at : {0x18, 0x2e}) CHECK(is_by_sp(rules.at(at), 16, true));
-  for (const std::size_t at : {0x19, 0x20, 0x26, 0x2f}) CHECK(is_by_sp(rules.at(at), 8, false));
+  for (const std::size_t at : {0x0cU, 0x13U, 0x14U, 0x27U, 0x2aU, 0x34U}) CHECK(is_by_sp(rules.at(at), 64, true));
+  for (const std::size_t at : {0x18U, 0x2eU}) CHECK(is_by_sp(rules.at(at), 16, true));
+  for (const std::size_t at : {0x19U, 0x20U, 0x26U, 0x2fU}) CHECK(is_by_sp(rules.at(at), 8, false));
 }
 
 TEST_CASE("a frame that is set up without a push has the caller's frame pointer once that is saved") {
@@ -133,7 +133,7 @@ TEST_CASE("a stub with a frame pointer is walked by it until it is left") {
   const Rules rules(code, [](HotSpotRows& rows, auto bytes) { rows.add_stub(bytes); });
   CHECK(is_by_sp(rules.at(0x00), 8, false));
   CHECK(is_by_sp(rules.at(0x02), 16, true));
-  for (const std::size_t at : {0x05, 0x06, 0x08, 0x09}) CHECK(is_by_fp(rules.at(at)));
+  for (const std::size_t at : {0x05U, 0x06U, 0x08U, 0x09U}) CHECK(is_by_fp(rules.at(at)));
   CHECK(is_by_sp(rules.at(0x07), 8, false));
   CHECK(is_unknown(rules.at(0x0b)));
   CHECK(is_by_fp(rules.at(0x10)));
@@ -153,7 +153,7 @@ TEST_CASE("an adapter from compiled code has the caller's stack pointer in a reg
   const Rules rules(code, [](HotSpotRows& rows, auto bytes) { rows.add_adapter(bytes); });
   CHECK(is_unknown(rules.at(0x00)));
   CHECK(is_by_sp(rules.at(0x05), 8, false));
-  for (const std::size_t at : {0x07, 0x0a, 0x0e}) CHECK(is_unknown(rules.at(at)));
+  for (const std::size_t at : {0x07U, 0x0aU, 0x0eU}) CHECK(is_unknown(rules.at(at)));
   CHECK(is_by_register(rules.at(0x12), 13));
 }
 
@@ -173,11 +173,11 @@ TEST_CASE("the interpreter's frames stand from a method's entry to its end") {
   const std::array<std::size_t, 2> parts{0, 2};
   const Rules rules(code, [&](HotSpotRows& rows, auto bytes) { rows.add_interpreter(bytes, parts); });
   CHECK(is_interpreted(rules.at(0x00)));
-  for (const std::size_t at : {0x02, 0x03}) CHECK(is_by_register(rules.at(at), 13));
-  for (const std::size_t at : {0x04, 0x09, 0x0e}) CHECK(is_unknown(rules.at(at)));
-  for (const std::size_t at : {0x10, 0x11, 0x18}) CHECK(is_interpreted(rules.at(at)));
+  for (const std::size_t at : {0x02U, 0x03U}) CHECK(is_by_register(rules.at(at), 13));
+  for (const std::size_t at : {0x04U, 0x09U, 0x0eU}) CHECK(is_unknown(rules.at(at)));
+  for (const std::size_t at : {0x10U, 0x11U, 0x18U}) CHECK(is_interpreted(rules.at(at)));
   CHECK(is_by_register(rules.at(0x12), 3));
-  for (const std::size_t at : {0x13, 0x16}) CHECK(is_unknown(rules.at(at)));
+  for (const std::size_t at : {0x13U, 0x16U}) CHECK(is_unknown(rules.at(at)));
 }
 
 TEST_CASE("any bytes have rows from the first one on, in order") {
