@@ -86,7 +86,9 @@ TEST_CASE("the program finds the frames of a running Python, and what each call 
       REQUIRE(found->frame_count == plain.size());
       std::uint64_t call = 0;
       for (std::size_t i = 0; i < plain.size(); ++i) {
-        CHECK(found->frames[i].code == as_program_code(plain[i]));
+        // What spins is elsewhere in its innermost function by now.
+        const unsigned ignored = mode == "spin" && i == 0 ? FLAMED_INSTRUCTION_BITS : 0;
+        CHECK(found->frames[i].code >> ignored == as_program_code(plain[i]) >> ignored);
         CHECK(found->frames[i].check >> FLAMED_CHECK_BITS == call);
         CHECK((found->frames[i].check & 1) == 1);
         if (plain[i].is_outermost_of_call && layout.boundary_kind != LinkedFrames::Boundary::kEachFrame) ++call;
