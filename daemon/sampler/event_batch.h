@@ -75,10 +75,10 @@ class EventBatch {
   [[nodiscard]] const std::vector<Event>& events() const { return events_; }
   [[nodiscard]] std::size_t bytes() const { return memory_.size() * sizeof(std::uint64_t); }
   [[nodiscard]] bool empty() const { return events_.empty(); }
-  /// No events and no losses.
+  /// No events, no losses, and no copies for samples to come.
   [[nodiscard]] bool is_uneventful() const {
     return events_.empty() && gaps.empty() && malformed == 0 && !side_band_lost_from && muted.empty() &&
-           counts.lost_ring_full == 0 && counts.lost_no_ring == 0;
+           code_copies.empty() && counts.lost_ring_full == 0 && counts.lost_no_ring == 0;
   }
 
   /// Sorts events and `muted` by time and moves those later than `cutoff` to `later`: another CPU's ring, drained a
