@@ -8,6 +8,7 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
+#include "go_slice.h"
 #include "kernel_types.h"
 #include "opaque.h"
 #include "pointer_kinds.h"
@@ -37,21 +38,16 @@ static __always_inline __u64 end_of_stack(__u64 sp) {
 }
 
 /*
- * Copies blocks from the stack pointer on, up to the stack's end or the first one that is not in memory. Returns the
- * number of blocks in use, or -1 if there is no room.
+ * Copies the blocks of `part`, up to the first one that is not in memory, and says in part->bytes how much that was.
+ * Returns the number of blocks in use.
  */
-static __always_inline long put_slice(struct flamed_slice_ring* ring, struct flamed_sample* sample,
-                                      const __u64* registers) {
-  const __u64 head = ring->head;
-  const __u64 used = head - *(volatile __u64*)&ring->tail;
-  const __u64 sp = registers[FLAMED_SP_REGISTER];
-  const __u64 end = end_of_stack(sp);
-  const __u64 start = sp & ~(__u64)(FLAMED_SLICE_BLOCK_BYTES - 1);
-  __u64 bytes = end > start ? end - start : 0;
-  __u32 blocks = 1;
+static __always_inline __u32 put_part(struct flamed_slice_ring* ring, __u64 place, struct flamed_slice_part* part,
+                                      const __u32 most_blocks) {
+  const __u64 start = part->start;
+  __u64 bytes = part->bytes;
+  __u32 blocks = 0;
 
-  if (used > FLAMED_SLICE_RING_BLOCKS - 1 - FLAMED_SLICE_BLOCKS) return -1;
-  if (bytes > FLAMED_SLICE_BLOCKS * FLAMED_SLICE_BLOCK_BYTES) bytes = FLAMED_SLICE_BLOCKS * FLAMED_SLICE_BLOCK_BYTES;
+  if (bytes > (__u64)most_blocks * FLAMED_SLICE_BLOCK_BYTES) bytes = (__u64)most_blocks * FLAMED_SLICE_BLOCK_BYTES;
   for (__u32 i = 0; i < FLAMED_SLICE_BLOCKS; i++) {
     /* Nothing that a block changes but `blocks`: the verifier would go through each combination of block sizes. */
     const __u64 done = (__u64)i * FLAMED_SLICE_BLOCK_BYTES;
@@ -59,19 +55,54 @@ static __always_inline long put_slice(struct flamed_slice_ring* ring, struct fla
     __u64 size = bytes - done;
     FLAMED_OPAQUE(size);
     if (size > FLAMED_SLICE_BLOCK_BYTES) size = FLAMED_SLICE_BLOCK_BYTES;
-    struct flamed_slice_block* to = &ring->blocks[(head + 1 + i) & (FLAMED_SLICE_RING_BLOCKS - 1)];
+    struct flamed_slice_block* to = &ring->blocks[(place + i) & (FLAMED_SLICE_RING_BLOCKS - 1)];
     if (bpf_probe_read_user(to, (__u32)size, (void*)(start + done))) break;
     blocks++;
   }
-  struct flamed_slice_head* first = (struct flamed_slice_head*)&ring->blocks[head & (FLAMED_SLICE_RING_BLOCKS - 1)];
-  first->start = start;
-  sample->slice_blocks = (__u16)blocks;
+  part->bytes = blocks;
   /* From memory, so that the verifier goes on with one state, however the loop ended. */
   barrier();
-  blocks = sample->slice_blocks;
-  const __u64 copied = (__u64)(blocks - 1) * FLAMED_SLICE_BLOCK_BYTES;
-  first->bytes = copied < bytes ? copied : bytes;
+  blocks = (__u32)part->bytes;
+  const __u64 copied = (__u64)blocks * FLAMED_SLICE_BLOCK_BYTES;
+  part->bytes = copied < bytes ? copied : bytes;
+  return blocks;
+}
+
+/* From the stack pointer's block on. */
+static __always_inline void begin_part(struct flamed_slice_part* part, __u64 sp, __u64 end) {
+  const __u64 start = sp & ~(__u64)(FLAMED_SLICE_BLOCK_BYTES - 1);
+  part->start = start;
+  part->bytes = end > start ? end - start : 0;
+}
+
+/*
+ * Copies blocks from the stack pointer on, up to the stack's end, and those of a goroutine. Returns the number of
+ * blocks in use, or -1 if there is no room.
+ */
+static __always_inline long put_slice(struct flamed_slice_ring* ring, struct flamed_sample* sample,
+                                      const __u64* registers) {
+  const __u64 head = ring->head;
+  const __u64 used = head - *(volatile __u64*)&ring->tail;
+  const __u64 sp = registers[FLAMED_SP_REGISTER];
+  struct flamed_slice_head* first = (struct flamed_slice_head*)&ring->blocks[head & (FLAMED_SLICE_RING_BLOCKS - 1)];
+  __u64 end = end_of_stack(sp);
+  __u32 most = FLAMED_SLICE_BLOCKS;
+
+  if (used > FLAMED_SLICE_RING_BLOCKS - 1 - FLAMED_SLICE_BLOCKS) return -1;
+  const __u64 goroutine_sp = find_goroutine(&first->go, registers);
+  if (first->go.thread_pointer) {
+    end = first->go.system_words[FLAMED_GO_STACK_END / 8];
+    most = FLAMED_SLICE_GO_BLOCKS;
+  }
+  begin_part(&first->parts[0], sp, end);
+  __u32 blocks = 1 + put_part(ring, head + 1, &first->parts[0], most);
+  first->parts[1].bytes = 0;
+  if (goroutine_sp) {
+    begin_part(&first->parts[1], goroutine_sp, first->go.goroutine_words[FLAMED_GO_STACK_END / 8]);
+    blocks += put_part(ring, head + blocks, &first->parts[1], FLAMED_SLICE_GO_BLOCKS);
+  }
   for (__u32 i = 0; i < FLAMED_REGISTERS; i++) first->registers[i] = registers[i];
+  sample->slice_blocks = (__u16)blocks;
   sample->slice_place = (__u16)(head & (FLAMED_SLICE_RING_BLOCKS - 1));
   /* Ordered like the samples' head, which comes after it: see ring_put(). */
   __asm__ volatile("" ::: "memory");

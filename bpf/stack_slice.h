@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Slices of user stacks, for walks that have to wait: a program has just begun, or rows are being built. A slice has
- * the thread's registers and the part of its stack from the stack pointer on. It lies in a ring of blocks that the
- * program and the daemon share, beside the CPU's ring of samples, until the daemon takes it and clears the blocks. The
- * sample says where it lies.
+ * the thread's registers and the part of its stack from the stack pointer on. If that is a system stack of Go's, it has
+ * a part of the goroutine's as well. It lies in a ring of blocks that the program and the daemon share, beside the
+ * CPU's ring of samples, until the daemon takes it and clears the blocks. The sample says where it lies.
  */
 #ifndef FLAMED_BPF_STACK_SLICE_H
 #define FLAMED_BPF_STACK_SLICE_H
@@ -12,7 +12,8 @@
 
 /* Divides the size of a page, so that a block of a stack is in memory or it is not. */
 #define FLAMED_SLICE_BLOCK_BYTES 1024
-#define FLAMED_SLICE_BLOCKS 32 /* of stack in one slice, at most */
+#define FLAMED_SLICE_BLOCKS 32    /* of stack in one slice, at most */
+#define FLAMED_SLICE_GO_BLOCKS 16 /* of each of two stacks */
 /* A power of two. */
 #define FLAMED_SLICE_RING_BLOCKS 512
 
@@ -31,12 +32,36 @@
 #define FLAMED_BASE_REGISTER 0xff /* there is none */
 #endif
 
-/* The first block of a slice. Blocks of stack follow, the last of them perhaps not full. */
+/* A part of a stack. It begins with a block of its own. */
+struct flamed_slice_part {
+  __u64 start; /* address of its first byte: the stack pointer, rounded down to a block */
+  __u64 bytes;
+};
+
+#define FLAMED_GO_G_WORDS 9
+#define FLAMED_GO_M_WORDS 40
+
+/*
+ * How a walk finds the goroutine that a system stack works for: what unwinder::GoLayout describes, with the addresses
+ * that it was read from.
+ */
+struct flamed_slice_go {
+  __u64 thread_pointer; /* 0: this is no system stack of Go's, and the rest means nothing */
+  __u64 current;        /* the word below the thread pointer: a g */
+  __u64 thread;         /* its m */
+  __u64 system;         /* the g of the system stack */
+  __u64 goroutine;      /* the g that the m works for; 0: none was found */
+  __u64 system_words[FLAMED_GO_G_WORDS];
+  __u64 thread_words[FLAMED_GO_M_WORDS];
+  __u64 goroutine_words[FLAMED_GO_G_WORDS];
+};
+
+/* The first block of a slice. Blocks of stack follow, the last of each part perhaps not full. */
 struct flamed_slice_head {
-  __u64 start; /* address of the first byte of stack: the stack pointer, rounded down to a block */
-  __u64 bytes; /* of stack */
+  struct flamed_slice_part parts[2];
   __u64 registers[FLAMED_REGISTERS]; /* by DWARF number */
-  __u64 reserved[FLAMED_SLICE_BLOCK_BYTES / 8 - 2 - FLAMED_REGISTERS];
+  struct flamed_slice_go go;
+  __u64 reserved[FLAMED_SLICE_BLOCK_BYTES / 8 - 4 - FLAMED_REGISTERS - 5 - 2 * FLAMED_GO_G_WORDS - FLAMED_GO_M_WORDS];
 };
 
 struct flamed_slice_block {

@@ -106,9 +106,10 @@ void walk_from(Architecture architecture, WalkFrame frame, std::size_t most_fram
   }
 }
 
+/// `thread_pointer`: for code that is on a system stack of Go's.
 template <typename FindCode, typename ReadMemory>
 WalkedStack walk_stack(Architecture architecture, const AllRegisters& registers, std::size_t most_frames,
-                       FindCode&& find, ReadMemory&& read) {
+                       FindCode&& find, ReadMemory&& read, std::optional<std::uint64_t> thread_pointer = std::nullopt) {
   const RegisterNumbers numbers = registers_of(architecture);
   WalkFrame frame{.pc = registers[numbers.pc], .sp = registers[numbers.sp], .fp = registers[numbers.fp]};
   if (numbers.lr != kNoRegister) {
@@ -116,6 +117,7 @@ WalkedStack walk_stack(Architecture architecture, const AllRegisters& registers,
     frame.lr_known = true;
   }
   frame.registers = &registers;
+  frame.thread_pointer = thread_pointer;
   WalkedStack stack{{frame.pc}};
   walk_from(architecture, frame, most_frames, find, read, stack);
   return stack;

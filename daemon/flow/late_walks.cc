@@ -109,7 +109,8 @@ LateWalks::Walked LateWalks::walk(const StackSlices::Slice& slice, const Process
     return parts_.unwind.find_code(met.frame.module, met.frame.offset);
   };
   const auto read = [&](std::uint64_t address) { return slice.read(address); };
-  unwinder::WalkedStack stack = unwinder::walk_stack(kArchitecture, registers, FLAMED_MAX_USER_FRAMES, find, read);
+  unwinder::WalkedStack stack =
+      unwinder::walk_stack(kArchitecture, registers, FLAMED_MAX_USER_FRAMES, find, read, slice.thread_pointer());
   const bool has_failed =
       stack.end != WalkEnd::kOutermost && stack.end != WalkEnd::kTooDeep && stack.end != WalkEnd::kPending;
   if (has_failed && stack.unsure && is_jit_code(maps, stack.unsure->lookup_address())) {

@@ -17,17 +17,37 @@ std::array<std::uint64_t, FLAMED_REGISTERS> StackSlices::Slice::registers() cons
   return registers;
 }
 
+std::optional<std::uint64_t> StackSlices::Slice::thread_pointer() const {
+  const std::uint64_t pointer = content_->head.go.thread_pointer;
+  return pointer == 0 ? std::nullopt : std::optional(pointer);
+}
+
 std::optional<std::uint64_t> StackSlices::Slice::read(std::uint64_t address) const {
-  const std::uint64_t bytes = std::min<std::uint64_t>(content_->head.bytes, sizeof(content_->stack));
-  const std::uint64_t offset = address - content_->head.start;
   std::uint64_t word = 0;
-  if (bytes < sizeof(word) || offset > bytes - sizeof(word)) return std::nullopt;
-  std::memcpy(&word, reinterpret_cast<const std::byte*>(content_->stack) + offset, sizeof(word));
-  return word;
+  const auto is_in = [&](std::uint64_t start, std::span<const std::byte> bytes) {
+    const std::uint64_t offset = address - start;
+    if (bytes.size() < sizeof(word) || offset > bytes.size() - sizeof(word)) return false;
+    std::memcpy(&word, bytes.data() + offset, sizeof(word));
+    return true;
+  };
+  std::span<const std::byte> rest = std::as_bytes(words());
+  for (const auto& [start, size] : content_->head.parts) {
+    const std::uint64_t bytes = std::min<std::uint64_t>(size, rest.size());
+    if (is_in(start, rest.first(bytes))) return word;
+    const std::uint64_t blocks = (bytes + FLAMED_SLICE_BLOCK_BYTES - 1) / FLAMED_SLICE_BLOCK_BYTES;
+    rest = rest.subspan(blocks * FLAMED_SLICE_BLOCK_BYTES);
+  }
+  const flamed_slice_go& go = content_->head.go;
+  const bool is_found =
+      go.thread_pointer != 0 && (is_in(go.thread_pointer - sizeof(word), std::as_bytes(std::span(&go.current, 1))) ||
+                                 is_in(go.system, std::as_bytes(std::span(go.system_words))) ||
+                                 is_in(go.thread, std::as_bytes(std::span(go.thread_words))) ||
+                                 is_in(go.goroutine, std::as_bytes(std::span(go.goroutine_words))));
+  return is_found ? std::optional(word) : std::nullopt;
 }
 
 std::span<const std::uint64_t> StackSlices::Slice::words() const {
-  const std::uint64_t bytes = std::min<std::uint64_t>(content_->head.bytes, sizeof(content_->stack));
+  const std::size_t bytes = (blocks_ - 1) * FLAMED_SLICE_BLOCK_BYTES;
   return {reinterpret_cast<const std::uint64_t*>(content_->stack), bytes / sizeof(std::uint64_t)};
 }
 

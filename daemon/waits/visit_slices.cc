@@ -32,8 +32,8 @@ std::optional<VisitSlices::Place> VisitSlices::put(const flamed_wait& wait, std:
     if (stack_blocks > FLAMED_SLICE_BLOCKS || used + blocks > FLAMED_SLICE_RING_BLOCKS) continue;
     const auto block = [&](std::size_t i) { return &ring.blocks[(ring.head + i) % FLAMED_SLICE_RING_BLOCKS]; };
     flamed_slice_head head{};
-    head.start = start_of(wait.registers[FLAMED_SP_REGISTER]);
-    head.bytes = stack.size();
+    head.parts[0].start = start_of(wait.registers[FLAMED_SP_REGISTER]);
+    head.parts[0].bytes = stack.size();
     std::copy(std::begin(wait.registers), std::end(wait.registers), head.registers);
     std::memcpy(block(0), &head, sizeof(head));
     for (std::size_t i = 0; i < stack_blocks; ++i) {

@@ -269,6 +269,7 @@ enum class Is : std::uint8_t {
 std::optional<Is> kind_of(std::string_view name) {
   constexpr std::string_view kRuntime = "runtime.";
   if (name == "time.now") return Is::kCallOfC;
+  if (name == "_rt0_amd64_linux" || name == "_rt0_amd64") return Is::kOutermost;
   if (!name.starts_with(kRuntime)) return std::nullopt;
   name.remove_prefix(kRuntime.size());
   struct Name {

@@ -94,7 +94,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return {Is::kWithoutRows};
   };
   const auto read = [&](std::uint64_t address) { return slice->read(address); };
-  const unwinder::WalkedStack stack = unwinder::walk_stack(architecture, slice->registers(), kMostFrames, find, read);
+  const unwinder::WalkedStack stack =
+      unwinder::walk_stack(architecture, slice->registers(), kMostFrames, find, read, slice->thread_pointer());
   require(!stack.addresses.empty());
   require(stack.addresses.size() <= kMostFrames);
   if (!stack.unsure) return 0;

@@ -21,14 +21,12 @@ using std::chrono::seconds;
 
 constexpr const char* kChain = ";main;outer;middle;";
 
-/// Runs the program again and again, 30 ms of CPU time each. Returns the stacks of all runs.
-FoldedStacks run_short_programs(const RunningDaemon& daemon, const std::string& name = "known_chain",
-                                const std::string& argument = "") {
-  ChildProcess shell({"sh", "-c", "for i in $(seq 60); do " + victim(name) + " 30 " + argument + "; done; read end"});
+/// Runs the command again and again, for 30 ms of CPU time or a little more each time. Returns the stacks of all runs.
+FoldedStacks run_again_and_again(const RunningDaemon& daemon, const std::string& name, const std::string& command) {
+  ChildProcess shell({"sh", "-c", "for i in $(seq 60); do " + command + "; done; read end"});
   const std::string query =
       "/profile?format=folded&group=none&exe=victim_" + name + "&tree=" + std::to_string(shell.pid());
   FoldedStacks stacks;
-  // 1.8 s of CPU time.
   const bool is_done = RunningDaemon::eventually(
       seconds(60) * patience(),
       [&] {
@@ -39,6 +37,11 @@ FoldedStacks run_short_programs(const RunningDaemon& daemon, const std::string& 
   REQUIRE(is_done);
   shell.kill();
   return stacks;
+}
+
+FoldedStacks run_short_programs(const RunningDaemon& daemon, const std::string& name = "known_chain",
+                                const std::string& argument = "") {
+  return run_again_and_again(daemon, name, victim(name) + " 30 " + argument);
 }
 
 double metric(const RunningDaemon& daemon, const std::string& name) {
@@ -59,6 +62,24 @@ TEST_CASE("stacks of programs that have just begun are whole") {
   CHECK(metric(daemon, "flamed_stack_slices_total") >= metric(daemon, "flamed_samples_walked_late_total"));
   const RunningDaemon::End end = daemon.end();
   CHECK(end.taken == end.whole + end.truncated + end.lost);
+}
+
+TEST_CASE("first stacks of a Go program are whole on the thread's stack, too", "[go]") {
+  if (!std::filesystem::exists(victim("go_stacks"))) {
+    WARN("SKIP go: there is no Go compiler");
+    return;
+  }
+  RunningDaemon daemon;
+  const FoldedStacks stacks =
+      run_again_and_again(daemon, "go_stacks", "timeout 0.1 " + victim("go_stacks") + " > /dev/null");
+  std::string cut;
+  for (const auto& [stack, count] : stacks) {
+    if (stack.find("[truncated") != std::string::npos) cut += stack + " " + std::to_string(count) + "\n";
+  }
+  INFO(cut);
+  CHECK(with(stacks, "[truncated") <= total(stacks) / 50);
+  CHECK(with(stacks, ";main.trace;runtime.Stack;runtime.systemstack;") >= 5);
+  CHECK(metric(daemon, "flamed_samples_walked_late_total") >= 20);
 }
 
 TEST_CASE("without slices the first stacks of programs are cut") {

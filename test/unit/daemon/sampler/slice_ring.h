@@ -27,8 +27,8 @@ class SliceRing {
     std::memcpy(stack.data() + (sp - start), words.data(), words.size() * sizeof(std::uint64_t));
 
     auto& head = reinterpret_cast<flamed_slice_head&>(block(memory_->head));
-    head.start = start;
-    head.bytes = stack.size();
+    head.parts[0].start = start;
+    head.parts[0].bytes = stack.size();
     head.registers[FLAMED_PC_REGISTER] = pc;
     head.registers[FLAMED_SP_REGISTER] = sp;
     head.registers[FLAMED_FP_REGISTER] = fp;

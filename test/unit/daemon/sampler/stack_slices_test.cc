@@ -108,5 +108,57 @@ TEST_CASE("a sample without a slice, of another CPU or with an impossible place 
   CHECK_FALSE(rings.slices.take(kCpu, sample));
 }
 
+TEST_CASE("a slice of a system stack of Go's has the goroutine's stack and what leads there") {
+  Rings rings;
+  flamed_sample sample = rings.put();
+  flamed_slice_ring& ring = rings.ring.memory();
+  auto& head = reinterpret_cast<flamed_slice_head&>(ring.blocks[0]);
+  constexpr std::uint64_t kPointer = 0x1000, kCurrent = 0x1100, kSystem = 0x2000, kThread = 0x3000, kGoroutine = 0x4000;
+  constexpr std::uint64_t kStack = 0xc000'0004'0000;
+  head.parts[1] = {kStack, 24};
+  ring.blocks[ring.head].words[2] = 77;
+  ++ring.head;
+  ++sample.slice_blocks;
+  head.go.current = kCurrent;
+  head.go.system = kSystem;
+  head.go.thread = kThread;
+  head.go.goroutine = kGoroutine;
+  head.go.system_words[1] = 5;
+  head.go.thread_words[FLAMED_GO_M_WORDS - 1] = 6;
+  head.go.goroutine_words[FLAMED_GO_G_WORDS - 1] = 7;
+
+  SECTION("with a thread pointer") {
+    head.go.thread_pointer = kPointer;
+    const std::optional<StackSlices::Slice> slice = rings.slices.take(kCpu, sample);
+    REQUIRE(slice);
+    CHECK(slice->thread_pointer() == kPointer);
+    CHECK(slice->read(kSp + 24) == 4U);
+    CHECK(slice->read(kStack + 16) == 77U);
+    CHECK_FALSE(slice->read(kStack + 24));
+    CHECK(slice->read(kPointer - 8) == kCurrent);
+    CHECK_FALSE(slice->read(kPointer));
+    CHECK(slice->read(kSystem + 8) == 5U);
+    CHECK(slice->read(kThread + 8 * (FLAMED_GO_M_WORDS - 1)) == 6U);
+    CHECK_FALSE(slice->read(kThread + 8 * FLAMED_GO_M_WORDS));
+    CHECK(slice->read(kGoroutine + 8 * (FLAMED_GO_G_WORDS - 1)) == 7U);
+    CHECK(slice->words().size() == 3 * FLAMED_SLICE_BLOCK_BYTES / 8);
+    CHECK(rings.ring.is_clear());
+  }
+  SECTION("without one, what leads there means nothing") {
+    const std::optional<StackSlices::Slice> slice = rings.slices.take(kCpu, sample);
+    REQUIRE(slice);
+    CHECK_FALSE(slice->thread_pointer());
+    CHECK_FALSE(slice->read(kSystem + 8));
+  }
+  SECTION("a part that says more than there is, is cut") {
+    head.parts[0].bytes = ~std::uint64_t{0};
+    const std::optional<StackSlices::Slice> slice = rings.slices.take(kCpu, sample);
+    REQUIRE(slice);
+    CHECK(slice->read(kSp + 24) == 4U);
+    CHECK_FALSE(slice->read(head.parts[0].start + 3 * FLAMED_SLICE_BLOCK_BYTES));
+    CHECK_FALSE(slice->read(kStack + 16));
+  }
+}
+
 }  // namespace
 }  // namespace flamed::daemon
