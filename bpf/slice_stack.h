@@ -86,7 +86,7 @@ static __always_inline long put_slice(struct flamed_slice_ring* ring, struct fla
   const __u64 sp = registers[FLAMED_SP_REGISTER];
   struct flamed_slice_head* first = (struct flamed_slice_head*)&ring->blocks[head & (FLAMED_SLICE_RING_BLOCKS - 1)];
   __u64 end = end_of_stack(sp);
-  __u32 most = FLAMED_SLICE_BLOCKS;
+  __u32 most = end == ~0ULL ? FLAMED_SLICE_OPEN_BLOCKS : FLAMED_SLICE_BLOCKS;
 
   if (used > FLAMED_SLICE_RING_BLOCKS - 1 - FLAMED_SLICE_BLOCKS) return -1;
   const __u64 goroutine_sp = find_goroutine(&first->go, registers);

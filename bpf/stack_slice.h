@@ -12,8 +12,9 @@
 
 /* Divides the size of a page, so that a block of a stack is in memory or it is not. */
 #define FLAMED_SLICE_BLOCK_BYTES 1024
-#define FLAMED_SLICE_BLOCKS 32    /* of stack in one slice, at most */
-#define FLAMED_SLICE_GO_BLOCKS 16 /* of each of two stacks */
+#define FLAMED_SLICE_BLOCKS 48      /* of stack in one slice, at most */
+#define FLAMED_SLICE_OPEN_BLOCKS 32 /* of a stack whose end is not known: what lies beyond it may be copied as well */
+#define FLAMED_SLICE_GO_BLOCKS 16   /* of each of two stacks */
 /* A power of two. */
 #define FLAMED_SLICE_RING_BLOCKS 512
 
