@@ -116,5 +116,34 @@ TEST_CASE("interpreted JavaScript has the lines that run") {
   }
 }
 
+TEST_CASE("stacks of Node programs that have just begun are whole while their code grows") {
+#if !defined(__x86_64__)
+  WARN("SKIP: V8 is read on x86-64 only");
+  return;
+#endif
+  RunningDaemon daemon;
+  for (const std::string& node : nodes()) {
+    INFO(node);
+    const std::string command = node + " " + NODE_VICTIMS + "/node_start.js";
+    ChildProcess shell({"sh", "-c", "for i in $(seq 20); do " + command + "; done; read end"});
+    const std::string query = "/profile?format=folded&group=none&comm=node&tree=" + std::to_string(shell.pid());
+    FoldedStacks stacks;
+    CHECK(RunningDaemon::eventually(
+        seconds(60) * patience(),
+        [&] {
+          stacks = daemon.folded(query);
+          return total(stacks) >= 150;
+        },
+        seconds(1)));
+    std::string cut;
+    for (const auto& [stack, count] : stacks) {
+      if (stack.find("[truncated") != std::string::npos) cut += std::to_string(count) + " " + stack + "\n";
+    }
+    INFO(cut);
+    CHECK(with(stacks, "[truncated") <= total(stacks) / 50);
+    shell.kill();
+  }
+}
+
 }  // namespace
 }  // namespace flamed::test
