@@ -42,7 +42,7 @@ static __always_inline __u64 end_of_stack(__u64 sp) {
  * Returns the number of blocks in use.
  */
 static __always_inline __u32 put_part(struct flamed_slice_ring* ring, __u64 place, struct flamed_slice_part* part,
-                                      const __u32 most_blocks) {
+                                      __u32 most_blocks) {
   const __u64 start = part->start;
   __u64 bytes = part->bytes;
   __u32 blocks = 0;
@@ -86,21 +86,21 @@ static __always_inline long put_slice(struct flamed_slice_ring* ring, struct fla
   const __u64 sp = registers[FLAMED_SP_REGISTER];
   struct flamed_slice_head* first = (struct flamed_slice_head*)&ring->blocks[head & (FLAMED_SLICE_RING_BLOCKS - 1)];
   __u64 end = end_of_stack(sp);
+  struct go_stacks stacks = {};
   __u32 most = end == ~0ULL ? FLAMED_SLICE_OPEN_BLOCKS : FLAMED_SLICE_BLOCKS;
+  __u32 most_other = 0;
 
   if (used > FLAMED_SLICE_RING_BLOCKS - 1 - FLAMED_SLICE_BLOCKS) return -1;
-  const __u64 goroutine_sp = find_goroutine(&first->go, registers);
+  find_go_stacks(&first->go, registers, &stacks);
   if (first->go.thread_pointer) {
-    end = first->go.system_words[FLAMED_GO_STACK_END / 8];
-    most = FLAMED_SLICE_GO_BLOCKS;
+    end = stacks.end;
+    most = stacks.on_system ? FLAMED_SLICE_SYSTEM_BLOCKS : FLAMED_SLICE_OPEN_BLOCKS;
+    most_other = stacks.on_system ? FLAMED_SLICE_OPEN_BLOCKS : FLAMED_SLICE_SYSTEM_BLOCKS;
   }
   begin_part(&first->parts[0], sp, end);
+  begin_part(&first->parts[1], stacks.other_sp, stacks.other_sp ? stacks.other_end : 0);
   __u32 blocks = 1 + put_part(ring, head + 1, &first->parts[0], most);
-  first->parts[1].bytes = 0;
-  if (goroutine_sp) {
-    begin_part(&first->parts[1], goroutine_sp, first->go.goroutine_words[FLAMED_GO_STACK_END / 8]);
-    blocks += put_part(ring, head + blocks, &first->parts[1], FLAMED_SLICE_GO_BLOCKS);
-  }
+  blocks += put_part(ring, head + blocks, &first->parts[1], most_other);
   for (__u32 i = 0; i < FLAMED_REGISTERS; i++) first->registers[i] = registers[i];
   sample->slice_blocks = (__u16)blocks;
   sample->slice_place = (__u16)(head & (FLAMED_SLICE_RING_BLOCKS - 1));

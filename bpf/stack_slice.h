@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Slices of user stacks, for walks that have to wait: a program has just begun, or rows are being built. A slice has
- * the thread's registers and the part of its stack from the stack pointer on. If that is a system stack of Go's, it has
- * a part of the goroutine's as well. It lies in a ring of blocks that the program and the daemon share, beside the
- * CPU's ring of samples, until the daemon takes it and clears the blocks. The sample says where it lies.
+ * the thread's registers and the part of its stack from the stack pointer on; of a thread of a Go program a part of
+ * both its stacks. It lies in a ring of blocks that the program and the daemon share, beside the CPU's ring of samples,
+ * until the daemon takes it and clears the blocks. The sample says where it lies.
  */
 #ifndef FLAMED_BPF_STACK_SLICE_H
 #define FLAMED_BPF_STACK_SLICE_H
@@ -12,9 +12,9 @@
 
 /* Divides the size of a page, so that a block of a stack is in memory or it is not. */
 #define FLAMED_SLICE_BLOCK_BYTES 1024
-#define FLAMED_SLICE_BLOCKS 48      /* of stack in one slice, at most */
-#define FLAMED_SLICE_OPEN_BLOCKS 32 /* of a stack whose end is not known: what lies beyond it may be copied as well */
-#define FLAMED_SLICE_GO_BLOCKS 16   /* of each of two stacks */
+#define FLAMED_SLICE_BLOCKS 48        /* of stack in one slice, at most */
+#define FLAMED_SLICE_OPEN_BLOCKS 32   /* of a stack whose end is not known: what lies beyond it may be copied as well */
+#define FLAMED_SLICE_SYSTEM_BLOCKS 16 /* of a Go thread's system stack, beside those of the goroutine's */
 /* A power of two. */
 #define FLAMED_SLICE_RING_BLOCKS 512
 
@@ -43,15 +43,15 @@ struct flamed_slice_part {
 #define FLAMED_GO_M_WORDS 40
 
 /*
- * How a walk finds the goroutine that a system stack works for: what unwinder::GoLayout describes, with the addresses
- * that it was read from.
+ * How a walk goes from one of Go's stacks to the other: what unwinder::GoLayout describes, with the addresses that it
+ * was read from.
  */
 struct flamed_slice_go {
-  __u64 thread_pointer; /* 0: this is no system stack of Go's, and the rest means nothing */
+  __u64 thread_pointer; /* 0: this is no thread of a Go program, and the rest means nothing */
   __u64 current;        /* the word below the thread pointer: a g */
   __u64 thread;         /* its m */
   __u64 system;         /* the g of the system stack */
-  __u64 goroutine;      /* the g that the m works for; 0: none was found */
+  __u64 goroutine;      /* the g that the thread works for; 0: none was found */
   __u64 system_words[FLAMED_GO_G_WORDS];
   __u64 thread_words[FLAMED_GO_M_WORDS];
   __u64 goroutine_words[FLAMED_GO_G_WORDS];

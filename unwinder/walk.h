@@ -106,7 +106,7 @@ void walk_from(Architecture architecture, WalkFrame frame, std::size_t most_fram
   }
 }
 
-/// `thread_pointer`: for code that is on a system stack of Go's.
+/// `thread_pointer`: for threads of Go programs, which change stacks.
 template <typename FindCode, typename ReadMemory>
 WalkedStack walk_stack(Architecture architecture, const AllRegisters& registers, std::size_t most_frames,
                        FindCode&& find, ReadMemory&& read, std::optional<std::uint64_t> thread_pointer = std::nullopt) {

@@ -34,8 +34,8 @@ class StackSlices {
     flamed_slice_block stack[FLAMED_SLICE_BLOCKS];
   };
 
-  /// The registers of a thread and the part of its stack from the stack pointer on; of a system stack of Go's that of
-  /// the goroutine as well, and what leads there.
+  /// The registers of a thread and the part of its stack from the stack pointer on; of a thread of a Go program a part
+  /// of both its stacks, and what leads from one to the other.
   class Slice {
    public:
     ~Slice() {
@@ -52,7 +52,7 @@ class StackSlices {
 
     /// By DWARF number.
     [[nodiscard]] std::array<std::uint64_t, FLAMED_REGISTERS> registers() const;
-    /// Only if the stack is a system stack of Go's.
+    /// Only of a thread of a Go program.
     [[nodiscard]] std::optional<std::uint64_t> thread_pointer() const;
     /// The 8 bytes at `address`; empty if they are not in the slice.
     [[nodiscard]] std::optional<std::uint64_t> read(std::uint64_t address) const;

@@ -340,7 +340,6 @@ TEST_CASE("a stack on another stack of Go's goes on in the goroutine, as the run
   CHECK(static_cast<double>(count_if(stacks, is_whole)) >= 0.99 * n - binomial_tolerance(n, 0.99));
 }
 
-/// Only walks by tables get here. Until these are there, a slice of the stack has only one of Go's stacks.
 constexpr const char* kAcrossStacks = ";runtime.Stack;runtime.systemstack;";
 
 TEST_CASE("a stack through calls from Go to C and back is whole, frame by frame", "[go]") {

@@ -24,6 +24,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 
 from support.daemon import Daemon, difference  # noqa: E402
+from support.machine import KernelStatistics  # noqa: E402
 
 SOURCE = """
 package main
@@ -110,7 +111,7 @@ func main() {
 
 
 def measure(options, what, command, environment=None):
-    with Daemon(options.flamed) as daemon:
+    with KernelStatistics(), Daemon(options.flamed) as daemon:
         time.sleep(options.before)
         before, began = daemon.reading(), time.time()
         load = subprocess.Popen(command, env=environment, start_new_session=True, stdout=subprocess.DEVNULL,

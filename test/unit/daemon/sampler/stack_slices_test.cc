@@ -108,7 +108,7 @@ TEST_CASE("a sample without a slice, of another CPU or with an impossible place 
   CHECK_FALSE(rings.slices.take(kCpu, sample));
 }
 
-TEST_CASE("a slice of a system stack of Go's has the goroutine's stack and what leads there") {
+TEST_CASE("a slice of a Go program's thread has both stacks and what leads from one to the other") {
   Rings rings;
   flamed_sample sample = rings.put();
   flamed_slice_ring& ring = rings.ring.memory();
