@@ -103,7 +103,7 @@ class Heap final : public RemoteMemory {
     small(kScriptAt + 24, 0);
     text(kNameAt, "run");
     text(kFileAt, "/srv/app.js");
-    text(kSourceAt, "// one\n// two\r\nfunction run() {\n  spin();\n}\n");
+    text(kSourceAt, "// one\r// two\r\nfunction run() {\n  spin();\n}\n");
     text(kInferredAt, "app.run");
     object(kNoneAt, kUndefined);
     object(kBytecodeAt, kBytecode);
