@@ -16,6 +16,9 @@
 /* In an m: behind the g for signals and its stack. */
 #define FLAMED_GO_FIRST_WORD 16
 
+/* What the runtime takes for the end of a thread's stack may be in the frame of its first function, below those of C. */
+#define FLAMED_GO_ABOVE_END 2048
+
 FLAMED_STATIC_ASSERT(FLAMED_GO_SAVED_SP / 8 < FLAMED_GO_G_WORDS, "the words of a g have its stack pointer");
 
 /* The stack of the stack pointer ends at `end`, the other one is from `other_sp` (0: there is none) to `other_end`. */
@@ -76,12 +79,12 @@ static __always_inline void find_go_stacks(struct flamed_slice_go* go, const __u
   stacks->on_system = is_in_stack(go->system_words, sp);
   if (stacks->on_system) {
     stacks->other_sp = go->goroutine ? sp_before_vdso(go->goroutine_words, registers) : find_goroutine_of(go);
-    stacks->end = go->system_words[FLAMED_GO_STACK_END / 8];
+    stacks->end = go->system_words[FLAMED_GO_STACK_END / 8] + FLAMED_GO_ABOVE_END;
     stacks->other_end = go->goroutine_words[FLAMED_GO_STACK_END / 8];
   } else if (go->goroutine && is_in_stack(go->goroutine_words, sp)) {
     stacks->other_sp = go->system_words[FLAMED_GO_SAVED_SP / 8];
     stacks->end = go->goroutine_words[FLAMED_GO_STACK_END / 8];
-    stacks->other_end = go->system_words[FLAMED_GO_STACK_END / 8];
+    stacks->other_end = go->system_words[FLAMED_GO_STACK_END / 8] + FLAMED_GO_ABOVE_END;
   } else {
     return; /* the one for signals */
   }

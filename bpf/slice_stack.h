@@ -93,7 +93,7 @@ static __always_inline long put_slice(struct flamed_slice_ring* ring, struct fla
   if (used > FLAMED_SLICE_RING_BLOCKS - 1 - FLAMED_SLICE_BLOCKS) return -1;
   find_go_stacks(&first->go, registers, &stacks);
   if (first->go.thread_pointer) {
-    end = stacks.end;
+    if (!stacks.on_system || end == ~0ULL) end = stacks.end;
     most = stacks.on_system ? FLAMED_SLICE_SYSTEM_BLOCKS : FLAMED_SLICE_OPEN_BLOCKS;
     most_other = stacks.on_system ? FLAMED_SLICE_OPEN_BLOCKS : FLAMED_SLICE_SYSTEM_BLOCKS;
   }
