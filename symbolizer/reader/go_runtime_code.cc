@@ -45,6 +45,8 @@ constexpr std::string_view kToRsi = "\x48\x89\xf4"sv;
 constexpr std::string_view kToRdi = "\x48\x89\xfc"sv;
 constexpr std::string_view kToR12 = "\x4c\x89\xe4"sv;
 constexpr std::string_view kToTop = "\x48\x8b\x24\x24"sv;  // mov (%rsp), %rsp
+constexpr std::string_view kPopR12 = "\x41\x5c"sv;
+constexpr std::string_view kPushR12 = "\x41\x54"sv;
 constexpr std::string_view kAlign = "\x48\x83\xe4\xf0"sv;  // and $-16, %rsp
 
 /// The place behind the first of `instructions` at or after `from`.
@@ -235,6 +237,17 @@ class Function {
     add(begin, behind_first(code_, {kToR12, kToTop, kToRbx, kToRdx}, begin), rule);
   }
 
+  /// Has its return address in r12 meanwhile, since the child runs on the same stack.
+  void is_vfork() const {
+    const std::size_t begin = behind_first(code_, {kPopR12});
+    if (begin == kNowhere) return;
+    Rule rule;
+    rule.cfa = CfaKind::kSpOffset;
+    rule.ra = RaKind::kInRegister;
+    rule.other_register = 12;
+    add(begin, behind_first(code_, {kPushR12}, begin), rule);
+  }
+
  private:
   [[nodiscard]] bool saves_fp() const { return code_.starts_with(kSaveFramePointer); }
 
@@ -262,6 +275,7 @@ enum class Is : std::uint8_t {
   kAsmcgocall,
   kCgocallback,
   kCallOfC,
+  kVfork,
   kOutermost,
   kSignalReturn
 };
@@ -269,6 +283,7 @@ enum class Is : std::uint8_t {
 std::optional<Is> kind_of(std::string_view name) {
   constexpr std::string_view kRuntime = "runtime.";
   if (name == "time.now") return Is::kCallOfC;
+  if (name.starts_with("syscall.rawVforkSyscall")) return Is::kVfork;
   if (name == "_rt0_amd64_linux" || name == "_rt0_amd64") return Is::kOutermost;
   if (!name.starts_with(kRuntime)) return std::nullopt;
   name.remove_prefix(kRuntime.size());
@@ -353,6 +368,9 @@ std::vector<RuledCode> go_runtime_code(std::span<const GoRuntimeFunction> functi
         break;
       case Is::kCallOfC:
         function.is_call_of_c();
+        break;
+      case Is::kVfork:
+        function.is_vfork();
         break;
       case Is::kOutermost:
         function.is(CfaKind::kOutermost);

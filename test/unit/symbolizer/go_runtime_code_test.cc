@@ -175,6 +175,26 @@ TEST_CASE("where Go leaves a goroutine, and where its threads and goroutines beg
   CHECK(go.has("runtime.goexit"));
 }
 
+TEST_CASE("a child's and its parent's return address is in a register while they share a stack") {
+  // Go 1.27.
+  GoRuntimeFunction vfork;
+  vfork.name = "syscall.rawVforkSyscall";
+  vfork.entry = 0x4ad940;
+  vfork.code = bytes_of(
+      "488b7c2410488b742418488b54242041ba0000000041b80000000041b900000000488b442408415c0f0541544883f8ff");
+  constexpr std::uint64_t kCall = 0x4ad968;
+  const std::vector<RuledCode> rules = go_runtime_code(std::vector{vfork});
+  Rule expected;
+  expected.cfa = CfaKind::kSpOffset;
+  expected.ra = RaKind::kInRegister;
+  expected.other_register = 12;
+  REQUIRE(rules.size() == 1);
+  CHECK(rules[0].range.begin == kCall);
+  // The system call, and the instruction behind it.
+  CHECK(rules[0].range.size == 4);
+  CHECK(rules[0].rule == expected);
+}
+
 TEST_CASE("from C that Go called a stack goes on in the goroutine, or on the same stack") {
   const Version version = any_version();
   INFO(version.name);
