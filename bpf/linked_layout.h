@@ -95,23 +95,40 @@ struct flamed_linked_layout {
  */
 struct flamed_slot_layout {
   __u8 mark;
-  __u8 mark_bits; /* some of them are set in the lowest byte of `mark` of such a frame */
+  __u8 mark_bits; /* some of them are set in the lowest byte of `mark` of such a frame; 0: frames have no mark */
   __u8 function;
-  __u8 instruction;          /* a number in the upper 32 bits, if the lower ones are 0 */
-  __u8 guard;                /* in the innermost frame the instruction is in a register, if `guard` is in another one */
-  __u8 guard_register;       /* DWARF numbers */
-  __u8 instruction_register; /* the number alone */
-  __u8 lowest;               /* of these places */
-  __u16 code;                /* in a function: the address of its code object */
-  __u16 check;               /* as in flamed_linked_layout */
+  __u8 instruction; /* see instruction_kind */
+  /*
+   * In the innermost frame the instruction is in a register, if another one has the word at `guard`, or the address
+   * that is so many words above the frame pointer. DWARF numbers.
+   */
+  __u8 guard;
+  __u8 guard_register;
+  __u8 instruction_register;
+  __u8 lowest; /* of these places */
+  __u16 code;  /* in a function: the address of its code object */
+  __u16 check; /* as in flamed_linked_layout */
   __u8 check_words;
-  __u8 reserved;
-  __u16 first_instruction; /* the number of the first one */
+  __u8 instruction_kind;   /* enum flamed_slot_instruction */
+  __u16 first_instruction; /* the number of the first one, or where it is in the code object */
+  /*
+   * While the innermost frame is being set up, the function is in a register: as long as the stack pointer is above the
+   * lowest place, and before that where the walk steps by the address in entry_cfa_register. DWARF numbers; all ones:
+   * there is none.
+   */
+  __u8 entry_function_register;
+  __u8 entry_cfa_register;
+  __u8 reserved[6];
 };
-/* In flamed_process.runtime and flamed_sample.linked_layout: the other bits are the number of a flamed_slot_layout. */
+enum flamed_slot_instruction {
+  FLAMED_SLOT_NUMBER = 0,  /* in the upper 32 bits, if the lower ones are 0; in the register it is alone */
+  FLAMED_SLOT_ADDRESS = 1, /* in bytes */
+};
+/* In flamed_process.runtime and flamed_sample.linked_layout: the lower bits are the number of a flamed_slot_layout. */
 #define FLAMED_SLOTS 0x100
-#define FLAMED_SLOT_RUN 256  /* native frames in one run of the program */
-#define FLAMED_SLOT_WORDS 16 /* below the frame pointer: `lowest` is less; a power of two */
+#define FLAMED_INTERPRETED 0x200 /* with it: the frames are those of a JVM's interpreter */
+#define FLAMED_SLOT_RUN 256      /* native frames in one run of the program */
+#define FLAMED_SLOT_WORDS 16     /* below the frame pointer: `lowest` is less; a power of two */
 
 /* What the walk found. */
 struct flamed_linked_frame {

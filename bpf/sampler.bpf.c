@@ -84,11 +84,10 @@ struct workspace {
   struct walk walk;
   struct pointer_walk pointers;
   struct site_owners owners;
-  /* By native frame but the last: the frame pointer by which the walk stepped over it, or 0. */
-  __u64 frame_pointers[FLAMED_MAX_USER_FRAMES];
-  __u64 samples;    /* samples to be walked by tables: the owners' clock */
-  __u32 calls;      /* tail calls of this sample's walks */
-  __u64 noticed_ns; /* when the daemon was last notified */
+  __u64 stepped_by[FLAMED_MAX_USER_FRAMES]; /* by native frame but the last: walk.stepped_by */
+  __u64 samples;                            /* samples to be walked by tables: the owners' clock */
+  __u32 calls;                              /* tail calls of this sample's walks */
+  __u64 noticed_ns;                         /* when the daemon was last notified */
 };
 
 /* A perf_event program does not interrupt itself (bpf_prog_active), so one per CPU is enough. */
@@ -610,19 +609,22 @@ int walk_frame_slots(struct bpf_perf_event_data* ctx) {
   if (!layout) return 0;
 
   struct flamed_sample* sample = &work->record.sample;
+  const int may_notify = work->walk.began_ns - work->noticed_ns >= NOTICE_PERIOD_NS;
   if (!sample->linked_layout) {
     sample->linked_layout = (__u16)work->walk.runtime;
     slots_begin(linked);
     linked->tgid = sample->tgid;
     linked->now_seconds = work->walk.now_seconds;
+    struct slot_frame innermost = {work->stepped_by[0], 0, work->walk.registers};
+    if (sample->user_count > 1 && slots_enter(linked, layout, known, met, &innermost, may_notify)) linked->at = 1;
   }
-  const int may_notify = work->walk.began_ns - work->noticed_ns >= NOTICE_PERIOD_NS;
+  barrier();
   for (__u64 i = 0; i < FLAMED_SLOT_RUN; i++) { /* 64 bits: see walk_user_stack() */
     const __u64 next = linked->at;
     if (next + 1 >= sample->user_count) break; /* the last one was not stepped over */
     linked->at = next + 1;
-    struct slot_frame frame = {work->frame_pointers[next & (FLAMED_MAX_USER_FRAMES - 1)], next, work->walk.registers};
-    if (frame.fp) slots_step(linked, layout, known, met, &frame, may_notify);
+    struct slot_frame frame = {work->stepped_by[next & (FLAMED_MAX_USER_FRAMES - 1)], next, work->walk.registers};
+    if (frame.stepped_by) slots_step(linked, layout, known, met, &frame, may_notify);
   }
   barrier();
   linked->runs++;
@@ -663,7 +665,7 @@ static __always_inline void end_unmapped(struct workspace* work, struct known_si
 static __always_inline int add_frame(struct workspace* work) {
   const __u32 count = work->record.sample.user_count;
   if (use_runtimes && work->walk.next_call < work->walk.frame.sp) join_call(work, count - 1);
-  if (use_runtimes) work->frame_pointers[(count - 1) & (FLAMED_MAX_USER_FRAMES - 1)] = work->walk.stepped_by;
+  if (use_runtimes) work->stepped_by[(count - 1) & (FLAMED_MAX_USER_FRAMES - 1)] = work->walk.stepped_by;
   if (count >= FLAMED_MAX_USER_FRAMES) return 0;
   /* Every address but the first counts as a return address: adding one makes an interrupted address look like one. */
   const __u32 interrupted = work->walk.frame.interrupted;

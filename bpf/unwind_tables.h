@@ -158,8 +158,8 @@ struct flamed_process {
    */
   __u64 exec_id;
   __u32 tables;  /* number of this edition of the process's tables, 16 bits: samples have it */
-  __u32 runtime; /* number of the layout of its runtime's frames, with FLAMED_SLOTS if it is of that kind; 0: it has
-                    none */
+  __u32 runtime; /* number of the layout of its runtime's frames, with FLAMED_SLOTS and FLAMED_INTERPRETED if it is of
+                    that kind; 0: it has none */
   __u64 runtime_base; /* what was added to the addresses of the runtime's module when it was loaded */
 };
 

@@ -110,9 +110,13 @@ struct walk {
   __u32 unmapped; /* enum flamed_unmapped, if it ended with FLAMED_END_NO_MAPPING */
   __u32 runtime;  /* as in flamed_process, as is the next one */
   __u64 runtime_base;
-  __u64 stepped_by; /* the frame pointer by which the last step was made; 0: by a rule */
-  __u64 next_call;  /* the next call of the runtime on this stack; ~0: there is none */
-  __u64 began_ns;   /* start of the sample, before any table was read */
+  /*
+   * How the last step was made, for frame_slots.h: the frame pointer of a frame that has its return address and its
+   * caller's stack pointer at fixed places; or the number of the register that had the latter; 0: otherwise.
+   */
+  __u64 stepped_by;
+  __u64 next_call; /* the next call of the runtime on this stack; ~0: there is none */
+  __u64 began_ns;  /* start of the sample, before any table was read */
   struct stack_window stack;
   __u64 registers[FLAMED_REGISTERS]; /* of the innermost frame, by DWARF number */
 };
@@ -244,7 +248,10 @@ static __always_inline __u32 walk_one(struct walk* walk, struct known_sites* kno
     if (end) return end;
     if (rule && needs_registers(rule)) return FLAMED_STEP_APART;
     hop = rule ? hop_of_rule(rule) : FLAMED_HOP_BY_FRAME_POINTER;
-    if (rule && !hop) return step_by_rule(frame, rule, walk->registers, &walk->stack, 0);
+    if (rule && !hop) {
+      if (rule->ra == FLAMED_RA_AT_FP) walk->stepped_by = frame->fp;
+      return step_by_rule(frame, rule, walk->registers, &walk->stack, 0);
+    }
     remember_site(known, address, hop, walk->mapping.module, walk->now_seconds);
   }
   if (hop == FLAMED_HOP_OUTERMOST) return FLAMED_END_OUTERMOST;
@@ -257,6 +264,7 @@ static __always_inline __u32 walk_one(struct walk* walk, struct known_sites* kno
 /* The step for which walk_one() has returned FLAMED_STEP_APART. */
 static __always_inline __u32 step_apart(struct walk* walk) {
   struct flamed_unwind_rule* rule = bpf_map_lookup_elem(&unwind_rules, &walk->rule);
+  if (rule && rule->cfa == FLAMED_CFA_REGISTER_OFFSET) walk->stepped_by = rule->other_register;
   return rule ? step_by_rule(&walk->frame, rule, walk->registers, &walk->stack, 1) : FLAMED_END_NO_INFORMATION;
 }
 

@@ -314,8 +314,9 @@ class Daemon::Parts {
         code_heaps_(
             unwind_ == nullptr || !config.runtimes.has(runtimes::RuntimeKind::kJava)
                 ? nullptr
-                : std::make_unique<CodeHeaps>(CodeHeaps::Parts{modules_, opener_, module_reader_, *unwind_,
-                                                               [this] { return budget_.may_work_in_background(); }})),
+                : std::make_unique<CodeHeaps>(CodeHeaps::Parts{
+                      modules_, opener_, module_reader_, *unwind_, [this] { return budget_.may_work_in_background(); },
+                      [this](const auto& slots) { return runtimes_->modules.enter_interpreter(slots); }})),
         java_(code_heaps_ == nullptr ? nullptr
                                      : std::make_unique<Java>(*code_heaps_, modules_, opener_, module_reader_,
                                                               functions_, processes_, store_)),

@@ -47,6 +47,9 @@ struct WalkedStack {
   std::vector<std::uint64_t> addresses;
   /// Where the frame of each of them ends on the stack: the address of its caller's frame. The last one's is not known.
   std::vector<std::uint64_t> frame_ends{};
+  /// Likewise, how the walk has stepped over it: a frame pointer, below which HotSpot's interpreter has its method, or
+  /// the number of a register that had the caller's stack pointer; 0: otherwise.
+  std::vector<std::uint64_t> stepped_by{};
   WalkEnd end = WalkEnd::kOutermost;
   /// The first frame of code without rules: everything beyond it followed frame pointers, at least once.
   std::optional<WalkFrame> unsure{};
@@ -72,6 +75,13 @@ constexpr WalkEnd walk_end_of(StepResult result) {
   return WalkEnd::kUnsupported;
 }
 
+/// See WalkedStack::stepped_by.
+inline std::uint64_t step_mark_of(const Code& code, const WalkFrame& frame) {
+  if (code.is != Code::Is::kRuled) return 0;
+  if (code.rule.ra == RaKind::kAtFp) return frame.fp;
+  return code.rule.cfa == CfaKind::kRegisterOffset ? code.rule.other_register : 0;
+}
+
 /// Continues from `frame`, whose address is the last one of the stack. `find(address) -> Code`; `read` as for step().
 template <typename FindCode, typename ReadMemory>
 void walk_from(Architecture architecture, WalkFrame frame, std::size_t most_frames, FindCode&& find, ReadMemory&& read,
@@ -82,6 +92,7 @@ void walk_from(Architecture architecture, WalkFrame frame, std::size_t most_fram
       stack.end = code.is == Code::Is::kPending ? WalkEnd::kPending : WalkEnd::kUnmapped;
       return;
     }
+    const std::uint64_t stepped_by = step_mark_of(code, frame);
     StepResult result = StepResult::kNoInformation;
     if (code.is == Code::Is::kRuled) result = step(code.rule, architecture, frame, read);
     if (code.is == Code::Is::kWithoutRows || code.rule.cfa == CfaKind::kNone) {
@@ -102,6 +113,7 @@ void walk_from(Architecture architecture, WalkFrame frame, std::size_t most_fram
     }
     if (frame.interrupted && stack.addresses.size() > 1) ++stack.addresses.back();
     stack.frame_ends.push_back(frame.sp);
+    stack.stepped_by.push_back(stepped_by);
     stack.addresses.push_back(frame.pc + (frame.interrupted ? 1 : 0));
   }
 }
@@ -161,6 +173,7 @@ std::optional<WalkedStack> guess_stack(Architecture architecture, const WalkedSt
   }
   if (!callers) return std::nullopt;
   callers->frame_ends.clear();
+  callers->stepped_by.clear();
   callers->addresses.insert(callers->addresses.begin(), failed.addresses.begin(),
                             failed.addresses.begin() + static_cast<std::ptrdiff_t>(failed.sure_addresses));
   return callers;

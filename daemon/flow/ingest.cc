@@ -282,7 +282,7 @@ void Ingest::apply_sample(MonotonicTime time, std::uint16_t cpu, const SampleRec
       return;
   }
   if (runtimes_ != nullptr && !is_within_exec && runtimes_->take(process, stored, user_frames_.size(), linked)) return;
-  if (java_ != nullptr && !is_within_exec && java_->take(process, stored, user_frames_.size())) return;
+  if (java_ != nullptr && !is_within_exec && java_->take(process, stored, user_frames_.size(), linked)) return;
   store_.add(stored);
 }
 
@@ -446,8 +446,10 @@ void Ingest::publish_mappings(symbolizer::Process& process) {
   }
   // Mappings that are not in the tables need no copy.
   process.tables.add(UnwindPublisher::has_place_for(process) ? process.maps : nullptr, clock_.monotonic());
-  unwind_->publish(process, runtimes_ == nullptr ? RuntimePlace() : runtimes_->place_of(process),
-                   code_ == nullptr ? nullptr : code_->place_of(process));
+  RuntimePlace runtime = runtimes_ == nullptr ? RuntimePlace() : runtimes_->place_of(process);
+  const CodePlacePtr code = code_ == nullptr ? nullptr : code_->place_of(process);
+  if (runtime.layout == 0 && code != nullptr) runtime.layout = code->layout;
+  unwind_->publish(process, runtime, code);
 }
 
 void Ingest::publish_remapped() {

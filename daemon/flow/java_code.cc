@@ -21,6 +21,14 @@ JavaCode::Knowledge JavaCode::knowledge_of(std::uint64_t address, MonotonicTime 
   return by_last_reading || time <= code->second.seen_at ? Knowledge::kKnown : Knowledge::kNone;
 }
 
+JavaCode::Knowledge JavaCode::knowledge_of(const runtimes::HotSpotInterpreted& method, MonotonicTime time,
+                                           bool by_last_reading) const {
+  const auto found = interpreted_.find(method);
+  if (found == interpreted_.end()) return Knowledge::kNone;
+  const bool is_certain = method.check != 0 || by_last_reading;
+  return is_certain || time <= found->second.seen_at ? Knowledge::kKnown : Knowledge::kNone;
+}
+
 void JavaCode::Question::add(std::uint64_t address, MonotonicTime time) {
   if (code_.knowledge_of(address, time) != Knowledge::kNone) return;
   const auto place = code_.places_.find(address);
@@ -31,6 +39,12 @@ void JavaCode::Question::add(std::uint64_t address, MonotonicTime time) {
   } else if (codes_.size() < symbolizer::kMostHotSpotChecks && codes_.insert(code->first).second) {
     question_.known.push_back({code->first, code->second.bytes, code->second.compile_id});
   }
+}
+
+void JavaCode::Question::add(const runtimes::HotSpotInterpreted& method, MonotonicTime time) {
+  if (code_.knowledge_of(method, time) != Knowledge::kNone) return;
+  if (interpreted_.size() < symbolizer::kMostHotSpotInterpreted && interpreted_.insert(method).second)
+    question_.interpreted.push_back(method);
 }
 
 void JavaCode::learn(const symbolizer::HotSpotQuestion& question, const symbolizer::HotSpotNames& names,
@@ -72,15 +86,25 @@ void JavaCode::learn(const symbolizer::HotSpotQuestion& question, const symboliz
     }
     places_.insert_or_assign(question.places[i], std::move(place));
   }
+  for (std::size_t i = 0; i < question.interpreted.size(); ++i) {
+    const auto& [function, line] = names.interpreted[i];
+    Interpreted method{std::nullopt, began};
+    if (function != symbolizer::HotSpotFrame::kUnreadable) method.frame = frame_of(names.functions[function], line);
+    interpreted_.insert_or_assign(question.interpreted[i], method);
+  }
 }
 
 void JavaCode::clear() {
   places_.clear();
   codes_.clear();
+  interpreted_.clear();
 }
 
 void JavaCode::append_frames(std::vector<Frame>& frames) const {
   for (const auto& [address, place] : places_) frames.insert(frames.end(), place.frames.begin(), place.frames.end());
+  for (const auto& [key, method] : interpreted_) {
+    if (method.frame) frames.push_back(*method.frame);
+  }
 }
 
 }  // namespace flamed::daemon

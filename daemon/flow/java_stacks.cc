@@ -24,7 +24,7 @@ constexpr const char* kNotReadInTime =
     "its method was not read in time: the program had ended, or there was no CPU time";
 constexpr const char* kUnreadable = "its method could not be read";
 constexpr const char* kReplaced = "another method had its place shortly before or after";
-constexpr const char* kInterpreted = "a method that is not compiled: which one is not recorded";
+constexpr const char* kInterpreted = "a method that is not compiled: its frame did not say which one";
 
 }  // namespace
 
@@ -58,7 +58,22 @@ bool JavaStacks::is_code(const Known& known, const Frame& frame) {
          });
 }
 
-bool JavaStacks::take(const symbolizer::Process& process, const store::StackSample& sample, std::size_t native) {
+bool JavaStacks::take(const symbolizer::Process& process, const store::StackSample& sample, std::size_t native,
+                      const LinkedStack& linked) {
+  constexpr std::uint64_t kCheckMask = (std::uint64_t{1} << FLAMED_CHECK_BITS) - 1;
+  interpreted_.clear();
+  if ((linked.layout & FLAMED_INTERPRETED) != 0) {
+    for (const flamed_linked_frame& frame : linked.frames) {
+      interpreted_.push_back({frame.check >> FLAMED_CHECK_BITS,
+                              {frame.code >> FLAMED_INSTRUCTION_BITS << 3, frame.check & kCheckMask,
+                               frame.code & FLAMED_MOST_INSTRUCTION}});
+    }
+  }
+  return take(process, sample, native, interpreted_);
+}
+
+bool JavaStacks::take(const symbolizer::Process& process, const store::StackSample& sample, std::size_t native,
+                      std::span<const InterpretedFrame> interpreted) {
   // Nearly all processes are none.
   const std::span<const Frame> user = sample.frames.first(native);
   const auto is_anonymous = [&](const Frame& frame) { return frame.module == process.anonymous; };
@@ -66,7 +81,11 @@ bool JavaStacks::take(const symbolizer::Process& process, const store::StackSamp
   Known* const known = known_of(process, sample.time);
   if (known == nullptr || known->failures >= kHopeless) return false;
   if (std::none_of(user.begin(), user.end(), [&](const Frame& frame) { return is_code(*known, frame); })) return false;
-  Waiting waiting{sample, std::string(sample.comm), {sample.frames.begin(), sample.frames.end()}, native};
+  Waiting waiting{sample,
+                  std::string(sample.comm),
+                  {sample.frames.begin(), sample.frames.end()},
+                  native,
+                  {interpreted.begin(), interpreted.end()}};
   if (waiting_.size() >= kMostWaiting) {
     store_named(*known, waiting, true);
     return true;
@@ -76,12 +95,25 @@ bool JavaStacks::take(const symbolizer::Process& process, const store::StackSamp
   return true;
 }
 
+bool JavaStacks::may_run(const Known& known, const Waiting& sample, const InterpretedFrame& each) {
+  if (each.number >= sample.native) return false;
+  const Frame& runner = sample.frames[sample.native - 1 - each.number];
+  if (!is_code(known, runner)) return false;
+  return known.code.knowledge_of(runner.offset, sample.value.time) != JavaCode::Knowledge::kKnown ||
+         known.code.at(runner.offset).kind == JavaCode::Kind::kInterpreter;
+}
+
 bool JavaStacks::are_known(const Known& known, const Waiting& sample) {
+  const MonotonicTime time = sample.value.time;
+  const auto is_named = [&](const Frame& frame) {
+    return !is_code(known, frame) || known.code.knowledge_of(frame.offset, time) != JavaCode::Knowledge::kNone;
+  };
+  const auto is_known = [&](const InterpretedFrame& each) {
+    return !may_run(known, sample, each) || known.code.knowledge_of(each.method, time) != JavaCode::Knowledge::kNone;
+  };
   return std::all_of(sample.frames.begin(), sample.frames.begin() + static_cast<std::ptrdiff_t>(sample.native),
-                     [&](const Frame& frame) {
-                       return !is_code(known, frame) ||
-                              known.code.knowledge_of(frame.offset, sample.value.time) != JavaCode::Knowledge::kNone;
-                     });
+                     is_named) &&
+         std::all_of(sample.interpreted.begin(), sample.interpreted.end(), is_known);
 }
 
 /// For all samples of the process that wait.
@@ -92,9 +124,12 @@ void JavaStacks::ask(const ProcessId& process, Known& known, MonotonicTime now) 
     for (const Frame& frame : std::span(waiting.frames).first(waiting.native)) {
       if (is_code(known, frame)) question.add(frame.offset, waiting.value.time);
     }
+    for (const InterpretedFrame& each : waiting.interpreted) {
+      if (may_run(known, waiting, each)) question.add(each.method, waiting.value.time);
+    }
   }
   HotSpotNamer::Request request{process, known.exec_id, known.user, known.library, known.mapping, question.take()};
-  if (request.question.places.empty() && request.question.known.empty()) return;
+  if (request.question.places.empty() && request.question.known.empty() && request.question.interpreted.empty()) return;
   known.asked_at = now;
   known.is_asked = parts_.namer.ask(std::move(request));
 }
@@ -165,6 +200,22 @@ Frame JavaStacks::unnamed(const char* name, const std::string& reason, std::uint
   return RuntimeFunctions::frame_of(number.value_or(RuntimeFunctions::kNoRoom), 0);
 }
 
+/// `method`: null if the frame did not say which one it is.
+Frame JavaStacks::interpreted_frame(const Known& known, const runtimes::HotSpotInterpreted* method, MonotonicTime time,
+                                    bool by_last_reading) {
+  constexpr const char* kName = "interpreted";
+  const bool is_known =
+      method != nullptr && known.code.knowledge_of(*method, time, by_last_reading) != JavaCode::Knowledge::kNone;
+  if (is_known && known.code.at(*method)) {
+    ++named_frames_;
+    return *known.code.at(*method);
+  }
+  ++interpreted_frames_;
+  if (method == nullptr) return unnamed(kName, kInterpreted, known.user);
+  if (is_known) return unnamed(kName, kUnreadable, known.user);
+  return unnamed(kName, known.why_not.empty() ? kNotReadInTime : known.why_not, known.user);
+}
+
 void JavaStacks::store_unnamed(const Waiting& sample) {
   store::StackSample stored = sample.value;
   stored.comm = sample.comm;
@@ -176,7 +227,12 @@ void JavaStacks::store_unnamed(const Waiting& sample) {
 void JavaStacks::store_named(const Known& known, const Waiting& sample, bool by_last_reading) {
   frames_.clear();
   ++samples_;
-  for (const Frame& frame : std::span(sample.frames).first(sample.native)) {
+  std::size_t left = sample.interpreted.size();
+  for (std::size_t i = 0; i < sample.native; ++i) {
+    const Frame& frame = sample.frames[i];
+    const std::uint64_t number = sample.native - 1 - i;
+    while (left > 0 && sample.interpreted[left - 1].number > number) --left;  // of frames that are not known
+    const bool has_method = left > 0 && sample.interpreted[left - 1].number == number;
     if (!is_code(known, frame)) {
       frames_.push_back(frame);
       continue;
@@ -204,8 +260,8 @@ void JavaStacks::store_named(const Known& known, const Waiting& sample, bool by_
         frames_.push_back(unnamed("java", kUnreadable, known.user));
         break;
       case JavaCode::Kind::kInterpreter:
-        ++interpreted_frames_;
-        frames_.push_back(unnamed("interpreted", kInterpreted, known.user));
+        frames_.push_back(interpreted_frame(known, has_method ? &sample.interpreted[left - 1].method : nullptr,
+                                            sample.value.time, by_last_reading));
         break;
       case JavaCode::Kind::kMethod:
       case JavaCode::Kind::kRuntime:

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // JavaStacks: puts methods in place of the frames of samples that lie in the code heap of a HotSpot JVM. A compiled
-// method may have inlined others, and then becomes several frames.
+// method may have inlined others, and then becomes several frames. Frames of the interpreter come with the method that
+// they run.
 //
 // A sample waits for a reading that begins after it (see JavaCode), at most kLongestWaitNs. There is one reading for
 // all samples of a process that wait, at most one in kBetweenReadingsNs. When too many wait, further ones are named by
@@ -13,6 +14,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -21,6 +23,7 @@
 #include "base/clock.h"
 #include "base/identity.h"
 #include "daemon/flow/java_code.h"
+#include "daemon/flow/python_join.h"
 #include "daemon/runtimes/code_heaps.h"
 #include "daemon/runtimes/hotspot_namer.h"
 #include "store/ring/store.h"
@@ -28,6 +31,12 @@
 #include "symbolizer/process/process_tracker.h"
 
 namespace flamed::daemon {
+
+/// A method that the interpreter runs.
+struct InterpretedFrame {
+  std::uint64_t number = 0;  ///< of the native frame that runs it; the innermost one's is 0
+  runtimes::HotSpotInterpreted method;
+};
 
 class JavaStacks {
  public:
@@ -44,9 +53,13 @@ class JavaStacks {
   };
   explicit JavaStacks(const Parts& parts) : parts_(parts) {}
 
-  /// `native` of the sample's frames are user space's. Stores the sample, now or later. False: none of these is in a
-  /// code heap that can be read, so the caller stores it.
-  bool take(const symbolizer::Process& process, const store::StackSample& sample, std::size_t native);
+  /// `native` of the sample's frames are user space's. `interpreted` is in the order of its numbers. Stores the sample,
+  /// now or later. False: none of the frames is in a code heap that can be read, so the caller stores it.
+  bool take(const symbolizer::Process& process, const store::StackSample& sample, std::size_t native,
+            std::span<const InterpretedFrame> interpreted);
+  /// With the frames that the kernel program has found (bpf/frame_slots.h).
+  bool take(const symbolizer::Process& process, const store::StackSample& sample, std::size_t native,
+            const LinkedStack& linked);
 
   /// Stores the samples whose methods are known by now, and those that have waited too long; asks for the others.
   void look_again(MonotonicTime now);
@@ -97,16 +110,21 @@ class JavaStacks {
     std::string comm;
     std::vector<Frame> frames;
     std::size_t native = 0;
+    std::vector<InterpretedFrame> interpreted;
     MonotonicTime since{};  ///< 0: not looked at yet
   };
 
   Known* known_of(const symbolizer::Process& process, MonotonicTime time);
   static bool is_code(const Known& known, const Frame& frame);
   static bool are_known(const Known& known, const Waiting& sample);
+  /// May it be a method that the interpreter runs, as far as is known?
+  static bool may_run(const Known& known, const Waiting& sample, const InterpretedFrame& each);
   void ask(const ProcessId& process, Known& known, MonotonicTime now);
   void learn(const HotSpotNamer::Answer& answer);
   void store_unnamed(const Waiting& sample);
   void store_named(const Known& known, const Waiting& sample, bool by_last_reading);
+  Frame interpreted_frame(const Known& known, const runtimes::HotSpotInterpreted* method, MonotonicTime time,
+                          bool by_last_reading);
   Frame unnamed(const char* name, const std::string& reason, std::uint32_t user);
 
   const Parts parts_;
@@ -114,7 +132,8 @@ class JavaStacks {
   std::vector<Waiting> waiting_;
   bool has_changed_ = false;
   MonotonicTime tidied_at_{};
-  std::vector<Frame> frames_;  ///< scratch of store_named()
+  std::vector<Frame> frames_;                  ///< scratch of store_named()
+  std::vector<InterpretedFrame> interpreted_;  ///< scratch of take()
   std::atomic<std::uint64_t> samples_ = 0, named_frames_ = 0, interpreted_frames_ = 0, unnamed_frames_ = 0,
                              replaced_frames_ = 0;
   std::atomic<std::size_t> places_ = 0;

@@ -117,9 +117,27 @@ LateWalks::Walked LateWalks::walk(const StackSlices::Slice& slice, const Process
     const auto may_call = [&](std::uint64_t address) { return may_call_any_code(maps, address); };
     std::optional<unwinder::WalkedStack> guess =
         unwinder::guess_stack(kArchitecture, stack, FLAMED_MAX_USER_FRAMES, find, read, may_call);
-    if (guess) return {std::move(*guess), true};
+    if (guess) return {std::move(*guess), true, {}};
   }
-  return {std::move(stack)};
+  std::vector<InterpretedFrame> interpreted = interpreted_frames(slice, process, stack.stepped_by);
+  return {std::move(stack), false, std::move(interpreted)};
+}
+
+/// As the kernel program's pass (bpf/frame_slots.h), but the slice has no more than the stack.
+std::vector<InterpretedFrame> LateWalks::interpreted_frames(const StackSlices::Slice& slice, const ProcessId& process,
+                                                            std::span<const std::uint64_t> stepped_by) const {
+  std::vector<InterpretedFrame> frames;
+  const CodePlacePtr place = parts_.code == nullptr ? nullptr : parts_.code->find(process);
+  if (place == nullptr || !place->interpreter) return frames;
+  const unwinder::AllRegisters registers = slice.registers();
+  const auto read = [&](std::uint64_t address) { return slice.read(address); };
+  for (std::size_t i = 0; i < stepped_by.size(); ++i) {
+    if (stepped_by[i] == 0) continue;
+    const std::span<const std::uint64_t> innermost = i == 0 ? std::span(registers) : std::span<const std::uint64_t>();
+    const auto words = runtimes::read_slots(*place->interpreter, stepped_by[i], innermost, read);
+    if (words) frames.push_back({i, {words->function, 0, words->instruction}});
+  }
+  return frames;
 }
 
 void LateWalks::drop(const flamed_sample& header, std::uint16_t cpu) {
@@ -252,20 +270,22 @@ void LateWalks::give_up(const Waiting& waiting) {
   const std::size_t native = sample.frames.size() - waiting.kernel_frames;
   ++given_up_;
   if (parts_.runtimes != nullptr && parts_.runtimes->take(process, sample, native, waiting.linked.view())) return;
-  if (parts_.java == nullptr || !parts_.java->take(process, sample, native)) parts_.store.add(sample);
+  if (parts_.java == nullptr || !parts_.java->take(process, sample, native, waiting.linked.view()))
+    parts_.store.add(sample);
 }
 
 void LateWalks::store_walked(const Walked& walked, const MappingSet& maps, symbolizer::Process& process,
                              const store::StackSample& sample, std::size_t kernel_frames, const LinkedStack& linked) {
   const store::StackSample stored = walked_sample(walked, maps, process, sample, kernel_frames);
   ++walked_;
-  if (parts_.runtimes != nullptr && !linked.frames.empty()) {
+  if (parts_.runtimes != nullptr && !linked.frames.empty() && (linked.layout & FLAMED_INTERPRETED) == 0) {
     LinkedStack joined = linked;
     join_calls(linked.calls, walked.stack.frame_ends, calls_);
     joined.calls = calls_;
     if (parts_.runtimes->take(process, stored, user_frames_.size(), joined)) return;
   }
-  if (parts_.java == nullptr || !parts_.java->take(process, stored, user_frames_.size())) parts_.store.add(stored);
+  if (parts_.java == nullptr || !parts_.java->take(process, stored, user_frames_.size(), walked.interpreted))
+    parts_.store.add(stored);
 }
 
 store::StackSample LateWalks::walked_sample(const Walked& walked, const MappingSet& maps, symbolizer::Process& process,

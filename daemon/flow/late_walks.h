@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -106,7 +107,11 @@ class LateWalks {
   struct Walked {
     unwinder::WalkedStack stack;
     bool is_guessed = false;  ///< see unwinder::guess_stack()
+    std::vector<InterpretedFrame> interpreted{};
   };
+  [[nodiscard]] std::vector<InterpretedFrame> interpreted_frames(const StackSlices::Slice& slice,
+                                                                 const ProcessId& process,
+                                                                 std::span<const std::uint64_t> stepped_by) const;
   [[nodiscard]] unwinder::Code find_made_code(const ProcessId& process, std::uint64_t address) const;
   [[nodiscard]] Walked walk(const StackSlices::Slice& slice, const ProcessId& process,
                             const symbolizer::MappingSet& maps, Met& met) const;

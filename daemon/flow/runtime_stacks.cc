@@ -129,7 +129,7 @@ void RuntimeStacks::take_copy(ProcessId process, const RuntimeCode& code, std::v
 
 bool RuntimeStacks::take(symbolizer::Process& process, const store::StackSample& sample, std::size_t native,
                          const LinkedStack& linked) {
-  if (linked.frames.empty()) return false;
+  if (linked.frames.empty() || (linked.layout & FLAMED_INTERPRETED) != 0) return false;
   Known* const known = known_of(process, sample.time);
   if (known == nullptr || known->loaded.layout != linked.layout) return false;
   if (known->named == 0 && known->unnamed >= kHopeless) return false;

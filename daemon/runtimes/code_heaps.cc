@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "runtimes/hotspot/interpreter.h"
+
 namespace flamed::daemon {
 namespace {
 
@@ -250,6 +252,8 @@ Result<CodeHeaps::Heap*> CodeHeaps::heap_of(const Request& request, bool& is_for
   heap.memory = std::move(memory).value();
   heap.base = (*module)->base_of(request.mapping.start, request.mapping.file_offset);
   heap.module = *module;
+  heap.interpreter = runtimes::interpreter_slots(heap.module->layout);
+  if (heap.interpreter) heap.layout = parts_.enter_interpreter(*heap.interpreter);
   while (heaps_.size() >= kMostHeaps || heap_bytes_ > kMostHeapBytes) {
     const ProcessId oldest = heaps_by_age_.front();
     drop_heap(oldest);
@@ -338,6 +342,8 @@ bool CodeHeaps::merge(Heap& heap, const runtimes::HotSpotCode& code) {
 /// Null: there is no room.
 CodePlacePtr CodeHeaps::publish(const Heap& heap, const std::vector<runtimes::HotSpotHeapRange>& ranges) {
   CodePlace place;
+  place.interpreter = heap.interpreter;
+  place.layout = heap.layout;
   unwinder::UnwindRows rows;
   unwinder::RuleTable rules = heap.rules;
   const unwinder::RuleId pending = rules.intern(pending_rule()).value_or(unwinder::kUnsupportedRule);

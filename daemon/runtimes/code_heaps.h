@@ -45,6 +45,8 @@ class CodeHeaps {
     symbolizer::ModuleReader& reader;
     UnwindPublisher& unwind;
     std::function<bool()> may_work;  ///< within the CPU budget
+    /// Enters how interpreted frames are read into the kernel program; 0: it can't be.
+    std::function<std::uint32_t(const runtimes::FrameSlots&)> enter_interpreter;
   };
   explicit CodeHeaps(const Parts& parts) : parts_(parts) {}
 
@@ -139,6 +141,8 @@ class CodeHeaps {
     Fd memory;
     std::optional<symbolizer::HotSpotModule> module;
     std::uint64_t base = 0;
+    std::optional<runtimes::FrameSlots> interpreter;
+    std::uint32_t layout = 0;
     std::vector<Piece> pieces;
     unwinder::RuleTable rules;
     std::size_t bytes = 0;

@@ -96,6 +96,21 @@ void RuntimeModules::add(ModuleId module, std::string path, const symbolizer::Fi
   known_.emplace(module, std::move(known));
 }
 
+std::uint32_t RuntimeModules::enter_interpreter(const runtimes::FrameSlots& slots) {
+  const std::lock_guard lock(mutex_);
+  const auto known =
+      std::find_if(interpreters_.begin(), interpreters_.end(), [&](const auto& each) { return each.first == slots; });
+  if (known != interpreters_.end()) return known->second;
+  const auto layout = as_program_layout(slots);
+  if (!layout || layouts_ + 1 >= FLAMED_MAX_LINKED_LAYOUTS) return 0;
+  if (const Status put = program_.put_layout(layouts_ + 1, *layout); !put) {
+    spdlog::info("interpreted methods of Java are not read: {}", put.error().message());
+    return 0;
+  }
+  ++layouts_;
+  return interpreters_.emplace_back(slots, layouts_ | FLAMED_SLOTS | FLAMED_INTERPRETED).second;
+}
+
 std::optional<RuntimeModules::Loaded> RuntimeModules::find(const symbolizer::MappingSet& maps) const {
   if (edition_ == 0) return std::nullopt;
   const std::lock_guard lock(mutex_);

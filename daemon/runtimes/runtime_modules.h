@@ -11,11 +11,13 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/identity.h"
 #include "base/result.h"
 #include "bpf/linked_layout.h"
+#include "runtimes/frame_slots.h"
 #include "runtimes/runtime_kind.h"
 #include "symbolizer/model/file_key.h"
 #include "symbolizer/model/runtime_module.h"
@@ -46,6 +48,9 @@ class RuntimeModules {
   /// What was found in the file.
   void add(ModuleId module, std::string path, const symbolizer::FileKey& file,
            const Result<std::optional<symbolizer::RuntimeModule>>& found);
+
+  /// Enters how frames of a JVM's interpreter are read: their number in the kernel program. 0: there is no room.
+  [[nodiscard]] std::uint32_t enter_interpreter(const runtimes::FrameSlots& slots);
 
   /// A runtime in a process.
   struct Loaded {
@@ -90,6 +95,7 @@ class RuntimeModules {
   mutable std::mutex mutex_;  ///< guards the members below
   std::unordered_map<ModuleId, Known> known_;
   std::uint32_t layouts_ = 0;
+  std::vector<std::pair<runtimes::FrameSlots, std::uint32_t>> interpreters_;  ///< and their numbers
 };
 
 }  // namespace flamed::daemon

@@ -5,9 +5,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/identity.h"
+#include "runtimes/frame_slots.h"
 
 namespace flamed::daemon {
 
@@ -22,6 +24,9 @@ struct CodePlace {
   ModuleId rows = kNoModule;  ///< UnwindPublisher::publish_code()
   /// Ascending, without overlaps. Empty: nothing has been read yet, and any memory without a file may be such code.
   std::vector<Area> areas{};
+  /// How frames of its interpreter say which method they run. Empty: it is not known.
+  std::optional<runtimes::FrameSlots> interpreter{};
+  std::uint32_t layout = 0;  ///< its number in the kernel program, see flamed_process.runtime; 0: there is none
 };
 /// Null: the process has no such code.
 using CodePlacePtr = std::shared_ptr<const CodePlace>;

@@ -52,7 +52,9 @@ inline std::optional<flamed_linked_layout> as_program_layout(const runtimes::Lin
 
 /// Empty: its places are out of reach.
 inline std::optional<flamed_slot_layout> as_program_layout(const runtimes::FrameSlots& frames) {
-  const std::uint8_t lowest = std::max({frames.mark, frames.function, frames.instruction, frames.guard});
+  static_assert(static_cast<int>(runtimes::FrameSlots::Instruction::kNumber) == FLAMED_SLOT_NUMBER &&
+                static_cast<int>(runtimes::FrameSlots::Instruction::kAddress) == FLAMED_SLOT_ADDRESS);
+  const std::uint8_t lowest = frames.lowest();
   if (frames.check_words == 0 || frames.check_words > 4 || lowest >= FLAMED_SLOT_WORDS) return std::nullopt;
   flamed_slot_layout to{};
   to.mark = frames.mark;
@@ -67,6 +69,9 @@ inline std::optional<flamed_slot_layout> as_program_layout(const runtimes::Frame
   to.check = frames.check;
   to.check_words = frames.check_words;
   to.first_instruction = frames.first_instruction;
+  to.instruction_kind = static_cast<__u8>(frames.instruction_kind);
+  to.entry_function_register = frames.entry_function_register;
+  to.entry_cfa_register = frames.entry_cfa_register;
   return to;
 }
 

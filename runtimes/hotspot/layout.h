@@ -110,12 +110,14 @@ struct HotSpotLayout {
   [[nodiscard]] std::string release_text() const { return {release.data(), ::strnlen(release.data(), release.size())}; }
 };
 
-/// An interpreted method's frame, in words from the frame pointer (frame_x86.hpp; not described by the JVM, and the
-/// same in all versions): the saved frame pointer is at 0, the return address at 1.
+/// An interpreted method's frame, in words from the frame pointer (frame_x86.hpp): the saved frame pointer is at 0, the
+/// return address at 1. The JVM does not describe it. From JDK 9 on there is one more word below the method.
 struct HotSpotInterpreterFrame {
   static constexpr int kSenderSp = -1;  ///< the caller's stack pointer
   static constexpr int kMethod = -3;
-  static constexpr int kBytecode = -8;  ///< the address of the running bytecode
+  static constexpr int kLocals = -7;  ///< their address, since JDK 21 in words from the frame pointer
+  static constexpr int kLocalsJdk8 = -6;
+  static constexpr int kBytecode = -8;  ///< the address of the running bytecode, as it was at the last call
   static constexpr int kBytecodeJdk8 = -7;
 };
 

@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "base/byte_reader.h"
+#include "runtimes/hotspot/interpreter.h"
 #include "runtimes/hotspot/unsigned5.h"
+#include "runtimes/linked_frames.h"
 #include "runtimes/utf8.h"
 
 namespace flamed::runtimes {
@@ -141,7 +143,11 @@ std::vector<LineRun> read_bytecode_lines(std::span<const std::byte> table, std::
 }
 
 HotSpotNames::HotSpotNames(RemoteMemory& memory, const HotSpotLayout& layout)
-    : memory_(memory), layout_(layout), blob_bytes_(bytes_of_blob(layout)), exclude_(layout.version >= 20 ? 1 : 0) {}
+    : memory_(memory),
+      layout_(layout),
+      blob_bytes_(bytes_of_blob(layout)),
+      exclude_(layout.version >= 20 ? 1 : 0),
+      slots_(interpreter_slots(layout)) {}
 
 std::optional<HotSpotNames::Object> HotSpotNames::object(std::uint64_t address, std::size_t bytes) {
   Object copy(address, bytes);
@@ -323,11 +329,29 @@ std::vector<LineRun> HotSpotNames::lines_of(const Object& const_method) {
   return read_bytecode_lines(table, exclude_);
 }
 
-Result<RuntimeFunction> HotSpotNames::method(std::uint64_t address) {
+Result<std::int32_t> HotSpotNames::bytecode_of(const HotSpotInterpreted& frame, std::uint64_t const_method) {
+  const HotSpotMethods& places = layout_.methods;
+  const std::optional<Object> code = object(const_method, places.const_method_bytes);
+  if (!code || !slots_) return Error("no method");
+  const std::uint64_t bytes = (*code)[places.code_bytes];
+  if (frame.check == 0) {
+    if (frame.bytecode == 0) return HotSpotCall::kEntry;
+    const std::uint64_t index = frame.bytecode - const_method - places.const_method_bytes;
+    if (index >= bytes) return Error("another method than the frame's");
+    return static_cast<std::int32_t>(index);
+  }
+  std::array<std::uint64_t, 4> words{};
+  const auto checked = code->bytes().subspan(slots_->check, sizeof(words));
+  std::memcpy(words.data(), checked.data(), checked.size());
+  if (check_word(words) != frame.check) return Error("another method is there by now");
+  return frame.bytecode <= bytes ? static_cast<std::int32_t>(frame.bytecode) - 1 : HotSpotCall::kNotKnown;
+}
+
+Result<RuntimeFunction> HotSpotNames::const_method(std::uint64_t address) {
   // The type of a Method is not in it. What it refers to is of the right kind if a class and its constants refer to
   // each other, and the constants that are names are texts.
   const HotSpotMethods& places = layout_.methods;
-  const std::optional<Object> code = object(member(address, places.const_method), places.const_method_bytes);
+  const std::optional<Object> code = object(address, places.const_method_bytes);
   if (!code) return Error("no method");
   const std::optional<Object> pool = object((*code)[places.constants], places.constant_pool_bytes);
   if (!pool) return Error("a method without constants");

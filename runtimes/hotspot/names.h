@@ -4,7 +4,8 @@
 //
 // A place is looked up among the places (PcDesc) for which the compiler has described the stack: the first at or after
 // it. For a return address that is the call itself. For any other instruction it is the next one that may stop the
-// thread; compilers describe no others unless -XX:+DebugNonSafepoints is given.
+// thread; compilers describe no others unless -XX:+DebugNonSafepoints is given. An interpreted method's frame says
+// which one it is.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "runtimes/frame_slots.h"
 #include "runtimes/hotspot/code_heap.h"
 #include "runtimes/hotspot/layout.h"
 #include "runtimes/remote_memory.h"
@@ -38,9 +40,20 @@ struct HotSpotCall {
   std::uint64_t method = 0;   ///< address of the Method
   std::int32_t bytecode = 0;  ///< index of the instruction in its bytecode; -1: where it is entered
 
+  static constexpr std::int32_t kEntry = -1;
   static constexpr std::int32_t kNotKnown = -2;
 
   friend bool operator==(const HotSpotCall&, const HotSpotCall&) = default;
+};
+
+/// An interpreted method on the stack, as its frame says (interpreter.h).
+struct HotSpotInterpreted {
+  std::uint64_t object = 0;  ///< address of its ConstMethod, or without a check of its Method
+  std::uint64_t check = 0;   ///< check_word() of the ConstMethod; 0: not known
+  /// The index of the running bytecode plus 1, or without a check its address. 0: the method is being entered.
+  std::uint64_t bytecode = 0;
+
+  friend bool operator==(const HotSpotInterpreted&, const HotSpotInterpreted&) = default;
 };
 
 /// More methods inlined in one another than compilers allow.
@@ -63,7 +76,14 @@ class HotSpotNames {
   Result<std::vector<HotSpotCall>> calls(const HotSpotNamedCode& code, std::uint64_t pc);
   /// The Method at this address: "java.util.HashMap$Node.getKey", "HashMap.java", if its class says so. Instructions
   /// are indexes into its bytecode. An error if there is none.
-  Result<RuntimeFunction> method(std::uint64_t address);
+  Result<RuntimeFunction> method(std::uint64_t address) { return const_method(const_method_of(address)); }
+  /// The same by what a Method has its bytecode and constants in.
+  Result<RuntimeFunction> const_method(std::uint64_t address);
+  /// 0: it can't be read.
+  std::uint64_t const_method_of(std::uint64_t method) { return member(method, layout_.methods.const_method); }
+  /// The index of the bytecode that an interpreted method runs, or HotSpotCall::kNotKnown. An error if the ConstMethod
+  /// is not that of the frame.
+  Result<std::int32_t> bytecode_of(const HotSpotInterpreted& frame, std::uint64_t const_method);
   /// Is the same code still there? Then its methods are as well.
   bool is_unchanged(const HotSpotNamedCode& code);
 
@@ -95,6 +115,7 @@ class HotSpotNames {
   const HotSpotLayout& layout_;
   const std::size_t blob_bytes_;  ///< of a CodeBlob or nmethod: what has to be read to know its members
   const std::uint32_t exclude_;   ///< see unsigned5.h; 1 since JDK 20
+  const std::optional<FrameSlots> slots_;
 };
 
 }  // namespace flamed::runtimes

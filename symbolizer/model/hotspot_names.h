@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is asked of the code heap of a HotSpot JVM, and answered: which methods run at addresses of code.
+// What is asked of a HotSpot JVM, and answered: which methods run at addresses of its code heap, and in frames of its
+// interpreter.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "runtimes/hotspot/code_heap.h"
+#include "runtimes/hotspot/names.h"
 #include "runtimes/runtime_function.h"
 
 namespace flamed::symbolizer {
@@ -16,10 +18,12 @@ namespace flamed::symbolizer {
 struct HotSpotQuestion {
   std::vector<std::uint64_t> places;                ///< addresses of code; of callers those within the call
   std::vector<runtimes::HotSpotKnownBlob> known{};  ///< is it still there?
+  std::vector<runtimes::HotSpotInterpreted> interpreted{};
 };
 /// In one question.
 inline constexpr std::size_t kMostHotSpotPlaces = 1024;
 inline constexpr std::size_t kMostHotSpotChecks = 4096;
+inline constexpr std::size_t kMostHotSpotInterpreted = 4096;
 
 struct HotSpotFunction {
   std::string name;  ///< valid UTF-8, not empty
@@ -27,7 +31,8 @@ struct HotSpotFunction {
 };
 
 struct HotSpotFrame {
-  std::uint32_t function = 0;  ///< index into HotSpotNames::functions
+  static constexpr std::uint32_t kUnreadable = 0xffff'ffff;
+  std::uint32_t function = 0;  ///< index into HotSpotNames::functions; of an interpreted method also kUnreadable
   std::uint32_t line = 0;      ///< 0: not known
 };
 
@@ -37,7 +42,7 @@ struct HotSpotNamedPlace {
     kOther,        ///< no code of HotSpot
     kUnreadable,   ///< it could not be read
     kMethod,       ///< compiled methods, or the wrapper of a native one
-    kInterpreter,  ///< the interpreter, for a method that is not known
+    kInterpreter,  ///< the interpreter: see HotSpotNames::interpreted for its method
     kRuntime,      ///< made by HotSpot itself
   };
   runtimes::HotSpotKnownBlob blob;  ///< the code that has it, unless it is none
@@ -53,6 +58,7 @@ struct HotSpotNames {
   std::vector<HotSpotFrame> frames;
   std::vector<HotSpotNamedPlace> places;  ///< in the question's order
   std::vector<std::uint8_t> is_there;     ///< likewise, for HotSpotQuestion::known
+  std::vector<HotSpotFrame> interpreted;  ///< likewise, for HotSpotQuestion::interpreted
 };
 inline constexpr std::size_t kMostHotSpotFrames = 65'536;
 /// Of a class and a method, and a dot.

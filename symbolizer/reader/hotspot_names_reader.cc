@@ -26,6 +26,8 @@ class NamesReader {
       const Result<runtimes::HotSpotNamedCode> code = names_.code(known.address);
       answer_.is_there.push_back(code && code->bytes == known.bytes && code->compile_id == known.compile_id ? 1 : 0);
     }
+    for (const runtimes::HotSpotInterpreted& frame : question.interpreted)
+      answer_.interpreted.push_back(name(frame).value_or(HotSpotFrame{HotSpotFrame::kUnreadable, 0}));
     return std::move(answer_);
   }
 
@@ -52,6 +54,16 @@ class NamesReader {
     return place;
   }
 
+  std::optional<HotSpotFrame> name(const runtimes::HotSpotInterpreted& frame) {
+    const std::uint64_t const_method = frame.check != 0 ? frame.object : names_.const_method_of(frame.object);
+    const Method* const method = method_of(const_method);
+    if (method == nullptr) return std::nullopt;
+    // It may have gone meanwhile, and another one be in its place.
+    const Result<std::int32_t> bytecode = names_.bytecode_of(frame, const_method);
+    if (!bytecode) return std::nullopt;
+    return frame_of(*method, *bytecode);
+  }
+
   Kind add_frames(const runtimes::HotSpotNamedCode& code, std::uint64_t at) {
     switch (code.kind) {
       case runtimes::HotSpotCodeKind::kInterpreter:
@@ -74,18 +86,26 @@ class NamesReader {
   }
 
   bool add_call(const runtimes::HotSpotCall& call) {
-    auto found = methods_.find(call.method);
-    if (found == methods_.end()) {
-      Result<runtimes::RuntimeFunction> function = names_.method(call.method);
-      if (!function || answer_.functions.size() >= kMostHotSpotFrames) return false;
-      const auto number = static_cast<std::uint32_t>(answer_.functions.size());
-      answer_.functions.push_back({function->name, function->file});
-      found = methods_.emplace(call.method, Method{std::move(function).value(), number}).first;
-    }
-    if (answer_.frames.size() >= kMostHotSpotFrames) return false;
-    const bool has_line = call.bytecode != runtimes::HotSpotCall::kNotKnown;
-    answer_.frames.push_back({found->second.number, has_line ? found->second.function.line_at(call.bytecode) : 0});
+    const Method* const method = method_of(names_.const_method_of(call.method));
+    if (method == nullptr || answer_.frames.size() >= kMostHotSpotFrames) return false;
+    answer_.frames.push_back(frame_of(*method, call.bytecode));
     return true;
+  }
+
+  /// Null: it can't be read, or there is no room.
+  const Method* method_of(std::uint64_t const_method) {
+    const auto found = methods_.find(const_method);
+    if (found != methods_.end()) return &found->second;
+    Result<runtimes::RuntimeFunction> function = names_.const_method(const_method);
+    if (!function || answer_.functions.size() >= kMostHotSpotFrames) return nullptr;
+    const auto number = static_cast<std::uint32_t>(answer_.functions.size());
+    answer_.functions.push_back({function->name, function->file});
+    return &methods_.emplace(const_method, Method{std::move(function).value(), number}).first->second;
+  }
+
+  static HotSpotFrame frame_of(const Method& method, std::int32_t bytecode) {
+    const bool has_line = bytecode != runtimes::HotSpotCall::kNotKnown;
+    return {method.number, has_line ? method.function.line_at(bytecode) : 0};
   }
 
   bool add(HotSpotFunction function, std::uint32_t line) {
@@ -97,7 +117,7 @@ class NamesReader {
 
   runtimes::HotSpotNames names_;
   runtimes::HotSpotCodeFinder finder_;
-  std::unordered_map<std::uint64_t, Method> methods_;
+  std::unordered_map<std::uint64_t, Method> methods_;  ///< by the address of the ConstMethod
   HotSpotNames answer_;
 };
 

@@ -191,7 +191,8 @@ void serve(const Request& request, ModuleReader& reader, std::uint64_t max_bytes
       std::uint64_t base = 0;
       HotSpotQuestion question;
       if (!payload.array(layout, 1) || layout.empty() || !payload.number(base) ||
-          !payload.array(question.places, kMostHotSpotPlaces) || !payload.array(question.known, kMostHotSpotChecks)) {
+          !payload.array(question.places, kMostHotSpotPlaces) || !payload.array(question.known, kMostHotSpotChecks) ||
+          !payload.array(question.interpreted, kMostHotSpotInterpreted)) {
         break;
       }
       return answer(reader.read_hotspot_names(request.fd(0), layout[0], base, question), max_bytes);

@@ -631,7 +631,7 @@ bool ValueCodec::decode(WireReader& from, runtimes::HotSpotCode& value) {
 // ---- HotSpotNames ----
 
 void ValueCodec::encode(WireWriter& to, const HotSpotNames& value) {
-  const auto& [functions, frames, places, is_there] = value;
+  const auto& [functions, frames, places, is_there, interpreted] = value;
   to.number(std::uint32_t(functions.size()));
   for (const auto& [name, file] : functions) {
     to.text(name);
@@ -640,10 +640,11 @@ void ValueCodec::encode(WireWriter& to, const HotSpotNames& value) {
   to.array(std::span(frames));
   to.array(std::span(places));
   to.array(std::span(is_there));
+  to.array(std::span(interpreted));
 }
 
 bool ValueCodec::decode(WireReader& from, HotSpotNames& value, const HotSpotQuestion& question) {
-  auto& [functions, frames, places, is_there] = value;
+  auto& [functions, frames, places, is_there, interpreted] = value;
   std::uint32_t count = 0;
   if (!from.number(count)) return false;
   if (count > kMostHotSpotFrames) return from.damaged("there are too many functions");
@@ -654,14 +655,21 @@ bool ValueCodec::decode(WireReader& from, HotSpotNames& value, const HotSpotQues
     if (name.empty()) return from.damaged("a function has no name");
   }
   if (!from.array(frames, kMostHotSpotFrames) || !from.array(places, kMostHotSpotPlaces) ||
-      !from.array(is_there, kMostHotSpotChecks)) {
+      !from.array(is_there, kMostHotSpotChecks) || !from.array(interpreted, kMostHotSpotInterpreted)) {
     return false;
   }
-  if (places.size() != question.places.size() || is_there.size() != question.known.size()) {
+  if (places.size() != question.places.size() || is_there.size() != question.known.size() ||
+      interpreted.size() != question.interpreted.size()) {
     return from.damaged("not every place has an answer");
   }
   const auto is_known = [count](const HotSpotFrame& frame) { return frame.function < count; };
-  if (!std::all_of(frames.begin(), frames.end(), is_known)) return from.damaged("a frame has no function");
+  const auto is_answered = [&](const HotSpotFrame& frame) {
+    return is_known(frame) || frame.function == HotSpotFrame::kUnreadable;
+  };
+  if (!std::all_of(frames.begin(), frames.end(), is_known) ||
+      !std::all_of(interpreted.begin(), interpreted.end(), is_answered)) {
+    return from.damaged("a frame has no function");
+  }
   using Kind = HotSpotNamedPlace::Kind;
   for (const HotSpotNamedPlace& place : places) {
     const bool needs_frames = place.kind == Kind::kMethod || place.kind == Kind::kRuntime;

@@ -439,6 +439,7 @@ Result<HotSpotNames> WorkerModuleReader::read_hotspot_names(int memory, const ru
   request.payload.number(base);
   request.payload.array(std::span(question.places));
   request.payload.array(std::span(question.known));
+  request.payload.array(std::span(question.interpreted));
   return ask<HotSpotNames>(
       request, [&](WireReader& from, HotSpotNames& names) { return ValueCodec::decode(from, names, question); });
 }

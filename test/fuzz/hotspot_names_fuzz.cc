@@ -101,6 +101,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       check_lines(method->lines);
       static_cast<void>(method->line_at(-1));
       static_cast<void>(method->line_at(INT32_MAX));
+      const std::uint64_t const_method = names.const_method_of(ForgedHotSpot::kMethod);
+      for (const std::uint64_t check : {0U, 1U}) {
+        for (const std::uint64_t at : {std::uint64_t{0}, const_method + layout.methods.const_method_bytes + 7}) {
+          const auto bytecode = names.bytecode_of({ForgedHotSpot::kMethod, check, at}, const_method);
+          if (bytecode && (*bytecode < HotSpotCall::kNotKnown || *bytecode > UINT16_MAX)) std::abort();
+        }
+      }
       break;
     }
     case 2: {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "daemon/sampler/stack_slices.h"
+#include "runtimes/frame_slots.h"
 #include "unwinder/walk.h"
 
 namespace {
@@ -60,6 +61,19 @@ Rule take_rule(Bytes& bytes) {
   return rule;
 }
 
+/// As HotSpot's.
+runtimes::FrameSlots interpreter() {
+  runtimes::FrameSlots slots;
+  slots.function = 3;
+  slots.instruction = 8;
+  slots.guard = 7;
+  slots.guard_register = 14;
+  slots.instruction_register = 13;
+  slots.entry_function_register = 3;
+  slots.entry_cfa_register = 13;
+  return slots;
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -98,6 +112,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       unwinder::walk_stack(architecture, slice->registers(), kMostFrames, find, read, slice->thread_pointer());
   require(!stack.addresses.empty());
   require(stack.addresses.size() <= kMostFrames);
+  require(stack.stepped_by.size() + 1 == stack.addresses.size());
+  for (std::size_t i = 0; i < stack.stepped_by.size(); ++i) {
+    const std::array<std::uint64_t, FLAMED_REGISTERS> registers = slice->registers();
+    const auto innermost = i == 0 ? std::span(registers) : std::span<const std::uint64_t>();
+    static_cast<void>(runtimes::read_slots(interpreter(), stack.stepped_by[i], innermost, read));
+  }
   if (!stack.unsure) return 0;
   require(stack.sure_addresses != 0 && stack.sure_addresses <= stack.addresses.size());
   const auto guess = unwinder::guess_stack(architecture, stack, kMostFrames, find, read,

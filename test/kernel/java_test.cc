@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Java programs show their methods, compiled into one another or not, without any option.
+// Java programs show their methods, interpreted, compiled, or compiled into one another, without any option.
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
+#include <map>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -26,11 +28,78 @@ std::string java_part(const std::string& folded) {
   std::string part;
   std::istringstream frames(folded);
   for (std::string frame; std::getline(frames, frame, ';');) {
-    const bool is_java = frame.find(".java:") != std::string::npos || frame == "[java]";
+    const bool is_java = frame.find(".java:") != std::string::npos || frame == "[java]" || frame == "[interpreted]";
     if (!is_java || frame.rfind("JavaGolden.main ", 0) == 0) continue;
     part += (part.empty() ? "" : ";") + frame;
   }
   return part;
+}
+
+/// Since then, by how often they were met, those of the program's own thread with Java frames.
+struct JavaParts {
+  std::map<std::string, std::uint64_t> counts;
+  std::string stacks;  ///< for a message
+  std::uint64_t total = 0;
+
+  [[nodiscard]] std::uint64_t of(const std::string& part) const {
+    const auto found = counts.find(part);
+    return found == counts.end() ? 0 : found->second;
+  }
+};
+JavaParts parts_since(const RunningDaemon& daemon, const ChildProcess& program, const std::string& since) {
+  JavaParts parts;
+  for (const auto& [stack, count] :
+       daemon.folded(profile_of(program.pid()).append("&lines=1&comm=java").append(since))) {
+    const std::string part = java_part(stack);
+    if (part.empty()) continue;
+    parts.counts[part] += count;
+    parts.total += count;
+    parts.stacks += std::to_string(count) + " " + stack + "\n";
+  }
+  return parts;
+}
+
+TEST_CASE("interpreted methods of a Java program have their names and lines") {
+#if !defined(__x86_64__)
+  WARN("SKIP: HotSpot is read on x86-64 only");
+  return;
+#endif
+  const Result<std::string> classes = runtimes::compile_java(std::string(PYTHON_VICTIMS) + "/JavaGolden.java");
+  if (!classes) {
+    WARN("SKIP: no JDK here (Debian: default-jdk-headless): " << classes.error().message());
+    return;
+  }
+  RunningDaemon daemon;
+  for (const std::string& java : runtimes::jvms()) {
+    for (const std::string mode : {"plain", "recursion", "lambda", "stream", "interface", "sorted"}) {
+      INFO(java << " " << mode);
+      ChildProcess program({java, "-Xint", "-cp", *classes, "JavaGolden", mode, "400000"});
+      const std::string expected = java_part(shown_stack(program));
+      // After the turns for a compiler.
+      std::this_thread::sleep_for(seconds(5) * patience());
+      const std::string since = since_now();
+      REQUIRE(has_samples(daemon, program.pid(), 300, since));
+      const JavaParts parts = parts_since(daemon, program, since);
+      CAPTURE(expected, parts.stacks);
+      CHECK(parts.total > 200);
+      CHECK(static_cast<double>(parts.of(expected)) >= 0.99 * static_cast<double>(parts.total));
+    }
+    INFO(java << " lines");
+    ChildProcess program({java, "-Xint", "-cp", *classes, "JavaGolden", "lines", "400000"});
+    const std::string shown = java_part(shown_stack(program));
+    const std::string caller = shown.substr(0, shown.rfind(':') + 1);
+    const int first = std::stoi(shown.substr(caller.size())) + 3;
+    std::this_thread::sleep_for(seconds(1));
+    const std::string since = since_now();
+    REQUIRE(has_samples(daemon, program.pid(), 300, since));
+    const JavaParts parts = parts_since(daemon, program, since);
+    CAPTURE(shown, parts.stacks);
+    // Each of them is about as long as the other one.
+    const std::uint64_t both = parts.of(caller + std::to_string(first)) + parts.of(caller + std::to_string(first + 1));
+    CHECK(parts.of(caller + std::to_string(first)) > parts.total / 5);
+    CHECK(parts.of(caller + std::to_string(first + 1)) > parts.total / 5);
+    CHECK(both > parts.total / 2);
+  }
 }
 
 TEST_CASE("a Java program's stacks are those that it shows of itself, and need no option") {
@@ -60,22 +129,10 @@ TEST_CASE("a Java program's stacks are those that it shows of itself, and need n
       std::this_thread::sleep_for(seconds(5));
       const std::string since = since_now();
       REQUIRE(has_samples(daemon, program.pid(), 200, since));
-      const FoldedStacks stacks = daemon.folded(std::string(profile).append("&comm=java").append(since));
-      std::string others;
-      std::uint64_t equal = 0;
-      std::uint64_t in_java = 0;
-      for (const auto& [stack, count] : stacks) {
-        const std::string part = java_part(stack);
-        if (part.empty()) continue;
-        in_java += count;
-        if (part == expected)
-          equal += count;
-        else
-          others += std::to_string(count) + " " + stack + "\n";
-      }
-      CAPTURE(expected, others, total(stacks));
-      CHECK(in_java > 100);
-      CHECK(static_cast<double>(equal) >= 0.99 * static_cast<double>(in_java));
+      const JavaParts parts = parts_since(daemon, program, since);
+      CAPTURE(expected, parts.stacks);
+      CHECK(parts.total > 100);
+      CHECK(static_cast<double>(parts.of(expected)) >= 0.99 * static_cast<double>(parts.total));
     }
   }
 }

@@ -2,7 +2,7 @@
 //
 // Calls spin() again and again, until all that leads to it is compiled, then prints the stack in which it stays most of
 // the time: name, file and line of each frame, innermost first, with tabs between them, and an empty line.
-// Usage: JavaGolden MODE
+// Usage: JavaGolden MODE [TURNS]    TURNS: of spin()'s loop in a call
 import java.util.Arrays;
 import java.util.function.IntUnaryOperator;
 import java.util.stream.IntStream;
@@ -49,6 +49,18 @@ public class JavaGolden {
 
   static int spin(long turns) {
     if (shows) show(); long x = sink; for (long i = 0; i < turns; i++) x = x * 31 + (x >> 7 ^ i); sink = x; return (int) x;
+  }
+
+  // As spin(), but in two lines.
+  static int lines(JavaGolden golden) {
+    if (shows) show();
+    long x = sink;
+    for (long i = 0; i < golden.turns; i++) {
+      x = x * 31 + 1;
+      x += x >> 7 ^ i;
+    }
+    sink = x;
+    return (int) x;
   }
 
   static int plain(JavaGolden golden) {
@@ -100,6 +112,8 @@ public class JavaGolden {
         return plain(golden);
       case "recursion":
         return recursion(golden, 20);
+      case "lines":
+        return lines(golden);
       case "lambda":
         return lambda(golden);
       case "stream":
@@ -120,7 +134,7 @@ public class JavaGolden {
       if (i % 4 == 0) shapes(quick, i);
       run(mode, quick);
     }
-    JavaGolden golden = new JavaGolden(4_000_000);
+    JavaGolden golden = new JavaGolden(arguments.length > 1 ? Long.parseLong(arguments[1]) : 4_000_000);
     for (int i = 0; i < 50; i++) run(mode, golden);
     shows = true;
     run(mode, quick);

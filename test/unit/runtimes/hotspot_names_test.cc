@@ -2,13 +2,18 @@
 #include "runtimes/hotspot/names.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "daemon/unwind/program_layout.h"
 #include "runtimes/hotspot/code_finder.h"
+#include "runtimes/hotspot/interpreter.h"
+#include "runtimes/linked_frames.h"
 #include "test/catch.h"
 #include "test/unit/runtimes/forged_hotspot.h"
 #include "test/unit/runtimes/live_hotspot.h"
@@ -261,6 +266,61 @@ TEST_CASE("a compiled method whose descriptions lead in a circle or elsewhere ha
   CHECK_FALSE(has_calls([](ForgedHotSpot& memory) { memory.put<std::uint8_t>(ForgedHotSpot::kScopes + 8, 9); }));
   // The outermost method is another one.
   CHECK_FALSE(has_calls([](ForgedHotSpot& memory) { memory.put<std::uint64_t>(ForgedHotSpot::kBlob + 112, 8); }));
+}
+
+/// Of the method of ForgedHotSpot.
+std::uint64_t forged_check(ForgedHotSpot& memory) {
+  std::array<std::uint64_t, 4> words{};
+  REQUIRE(memory.read(ForgedHotSpot::kConstMethod + 8, std::as_writable_bytes(std::span(words))));
+  return check_word(words);
+}
+
+TEST_CASE("an interpreted method has the bytecode that its frame says, if it is that method") {
+  ForgedHotSpot memory;
+  HotSpotNames names(memory, memory.layout);
+  constexpr std::uint64_t kMethod = ForgedHotSpot::kMethod;
+  constexpr std::uint64_t kConstMethod = ForgedHotSpot::kConstMethod;
+  constexpr std::uint64_t kBytecode = kConstMethod + 48;
+  CHECK(names.const_method_of(kMethod) == kConstMethod);
+  CHECK(names.const_method(kConstMethod).value().name == "java.util.Map$Node.get");
+  const auto by_address = [&](std::uint64_t at) { return names.bytecode_of({kMethod, 0, at}, kConstMethod); };
+  CHECK(by_address(kBytecode + 39).value() == 39);
+  CHECK(by_address(0).value() == HotSpotCall::kEntry);
+  CHECK_FALSE(by_address(kBytecode - 1));
+  CHECK_FALSE(by_address(kBytecode + 40));
+  const std::uint64_t check = forged_check(memory);
+  const auto by_check = [&](std::uint64_t after) {
+    return names.bytecode_of({kConstMethod, check, after}, kConstMethod);
+  };
+  CHECK(by_check(0).value() == HotSpotCall::kEntry);
+  CHECK(by_check(40).value() == 39);
+  CHECK(by_check(41).value() == HotSpotCall::kNotKnown);
+  memory.put<std::uint16_t>(kConstMethod + 32, 39);
+  CHECK_FALSE(by_check(1));
+  CHECK_FALSE(names.bytecode_of({kMethod, 0, 0}, ForgedHotSpot::kStart - 8));
+}
+
+TEST_CASE("frames of the interpreter are read as the JVM's version has them") {
+  const auto slots = [](std::uint32_t version) { return interpreter_slots(forged_hotspot_layout(version)); };
+  REQUIRE(slots(8));
+  CHECK(slots(8)->function == 3);
+  CHECK(slots(8)->instruction == 7);
+  CHECK(slots(8)->guard == 6);
+  REQUIRE(slots(25));
+  CHECK(slots(25)->instruction == 8);
+  CHECK(slots(25)->guard == 7);
+  CHECK(slots(25)->check == 8);
+  CHECK(slots(25)->first_instruction == 48);
+  CHECK(daemon::as_program_layout(*slots(25)));
+
+  HotSpotLayout layout = forged_hotspot_layout(17);
+  layout.methods.const_method = {};
+  CHECK_FALSE(interpreter_slots(layout));
+  layout = forged_hotspot_layout(17);
+  layout.methods.constants.offset = 24;  // the words of the check would not be in it
+  CHECK_FALSE(interpreter_slots(layout));
+  layout.methods.const_method_bytes = 4096;
+  CHECK_FALSE(interpreter_slots(layout));
 }
 
 TEST_CASE("a blob that was replaced is noticed") {

@@ -466,11 +466,14 @@ HotSpotNames some_names() {
                   {{0x7f0000002000, 64, 0}, HotSpotNamedPlace::Kind::kRuntime, 2, 1, 0},
                   {{}, HotSpotNamedPlace::Kind::kOther, 3, 0, 0}};
   names.is_there = {1};
+  names.interpreted = {{1, 12}, {HotSpotFrame::kUnreadable, 0}};
   return names;
 }
 
 TEST_CASE("names of a HotSpot's code arrive as they were sent, or as damaged") {
-  const HotSpotQuestion question{{0x7f0000001010, 0x7f0000002010, 16}, {{0x7f0000003000, 256, 9}}};
+  const HotSpotQuestion question{{0x7f0000001010, 0x7f0000002010, 16},
+                                 {{0x7f0000003000, 256, 9}},
+                                 {{0x7f0000004000, 77, 3}, {0x7f0000005000, 0, 0x7f0000006000}}};
   const auto arrives = [&](const HotSpotNames& sent, HotSpotNames& arrived) {
     const Bytes bytes = encoded(sent);
     MemorySource source(bytes);
@@ -488,12 +491,17 @@ TEST_CASE("names of a HotSpot's code arrive as they were sent, or as damaged") {
   CHECK(arrived.places[0].blob.compile_id == 7);
   CHECK(arrived.places[2].kind == HotSpotNamedPlace::Kind::kOther);
   CHECK(arrived.is_there == std::vector<std::uint8_t>{1});
+  REQUIRE(arrived.interpreted.size() == 2);
+  CHECK(arrived.interpreted[0].line == 12);
+  CHECK(arrived.interpreted[1].function == HotSpotFrame::kUnreadable);
 
   const std::vector<std::function<void(HotSpotNames&)>> changes{
       [](HotSpotNames& names) { names.functions[0].name.clear(); },
       [](HotSpotNames& names) { names.frames[0].function = 2; },
       [](HotSpotNames& names) { names.places.pop_back(); },
       [](HotSpotNames& names) { names.is_there.push_back(0); },
+      [](HotSpotNames& names) { names.interpreted.pop_back(); },
+      [](HotSpotNames& names) { names.interpreted[0].function = 2; },
       [](HotSpotNames& names) { names.places[0].frame_count = 4; },
       [](HotSpotNames& names) { names.places[0].first_frame = 4; },
       [](HotSpotNames& names) { names.places[0].frame_count = 0; },

@@ -89,6 +89,58 @@ TEST_CASE("new code at a known address is noticed by a question for another plac
   CHECK(question_for(code, kPlace, at(5)).places == std::vector<std::uint64_t>{kPlace});
 }
 
+symbolizer::HotSpotQuestion question_for(const JavaCode& code, const runtimes::HotSpotInterpreted& method,
+                                         MonotonicTime time) {
+  JavaCode::Question question(code);
+  question.add(method, time);
+  question.add(method, time);
+  return question.take();
+}
+
+/// A reading that began at `began`, and found this function, or nothing.
+void answer_interpreted(JavaCode& code, const symbolizer::HotSpotQuestion& question, MonotonicTime began,
+                        std::uint32_t function) {
+  symbolizer::HotSpotNames names;
+  names.functions = {{"Main.run", "Main.java"}};
+  names.interpreted.assign(question.interpreted.size(), {function, 12});
+  code.learn(question, names, began, [](const symbolizer::HotSpotFunction&, std::uint32_t line) {
+    return symbolizer::RuntimeFunctions::frame_of(1, line);
+  });
+}
+
+TEST_CASE("an interpreted method with a check word is asked for once, and known from then on") {
+  const runtimes::HotSpotInterpreted method{0x7f0000002000, 0x55, 3};
+  JavaCode code;
+  const symbolizer::HotSpotQuestion question = question_for(code, method, at(1));
+  CHECK(question.interpreted == std::vector<runtimes::HotSpotInterpreted>{method});
+  answer_interpreted(code, question, at(2), 0);
+  CHECK(code.knowledge_of(method, at(1)) == Knowledge::kKnown);
+  CHECK(code.knowledge_of(method, at(9)) == Knowledge::kKnown);
+  CHECK(code.at(method) == symbolizer::RuntimeFunctions::frame_of(1, 12));
+  CHECK(question_for(code, method, at(9)).interpreted.empty());
+  CHECK(code.knowledge_of(runtimes::HotSpotInterpreted{0x7f0000002000, 0x56, 3}, at(1)) == Knowledge::kNone);
+  CHECK(code.places() == 1);
+  std::vector<Frame> frames;
+  code.append_frames(frames);
+  CHECK(frames.size() == 1);
+  code.clear();
+  CHECK(code.knowledge_of(method, at(1)) == Knowledge::kNone);
+}
+
+TEST_CASE("an interpreted method without a check word counts for samples before the reading that found it") {
+  const runtimes::HotSpotInterpreted method{0x7f0000002000, 0, 0x7f0000003000};
+  JavaCode code;
+  answer_interpreted(code, question_for(code, method, at(1)), at(2), 0);
+  CHECK(code.knowledge_of(method, at(2)) == Knowledge::kKnown);
+  CHECK(code.knowledge_of(method, at(3)) == Knowledge::kNone);
+  CHECK(code.knowledge_of(method, at(3), true) == Knowledge::kKnown);
+  const symbolizer::HotSpotQuestion again = question_for(code, method, at(3));
+  REQUIRE(again.interpreted.size() == 1);
+  answer_interpreted(code, again, at(4), symbolizer::HotSpotFrame::kUnreadable);
+  CHECK(code.knowledge_of(method, at(3)) == Knowledge::kKnown);
+  CHECK_FALSE(code.at(method));
+}
+
 TEST_CASE("an address that is no code of the JVM is known as such") {
   JavaCode code;
   const symbolizer::HotSpotQuestion question = question_for(code, kPlace, at(1));
