@@ -79,6 +79,29 @@ std::size_t bytes_of_blob(const HotSpotLayout& layout) {
   return std::min(bytes, kMostObjectBytes);
 }
 
+/// What is looked at behind a safepoint poll: the poll, a comparison, and a jump.
+constexpr std::size_t kLoopEndBytes = 24;
+
+/// If there is a safepoint poll and then a jump backwards, the end of a loop: its bytes. Else 0.
+std::size_t loop_end_at(std::span<const std::byte> code) {
+  const auto byte = [&](std::size_t at) { return at < code.size() ? std::to_integer<unsigned>(code[at]) : 0; };
+  constexpr unsigned kExtended = 0x41;
+  constexpr unsigned kTest = 0x85;
+  // test %eax,(register), or until JDK 10 %eax,address.
+  const std::size_t poll = byte(0) == kExtended ? 1 : 0;
+  if (byte(poll) != kTest || byte(poll + 1) > 7) return 0;
+  constexpr unsigned kByAddress = 5;
+  const std::size_t compare = poll + 2 + (poll == 0 && byte(1) == kByAddress ? 4 : 0);
+  constexpr std::size_t kMostCompareBytes = 8;
+  for (std::size_t at = compare; at <= compare + kMostCompareBytes; ++at) {
+    const bool is_short = (byte(at) & 0xf0) == 0x70;
+    const bool is_long = byte(at) == 0x0f && (byte(at + 1) & 0xf0) == 0x80;
+    const std::size_t end = at + (is_short ? 2 : 6);
+    if ((is_short || is_long) && (byte(end - 1) & 0x80) != 0) return end;
+  }
+  return 0;
+}
+
 /// "java/util/HashMap$Node" -> "java.util.HashMap$Node". A hidden class has an address behind its name, which is
 /// another one in each process: "Main$$Lambda$14+0x00007f...".
 std::string shown_class(std::string name) {
@@ -195,7 +218,7 @@ Result<std::vector<HotSpotCall>> HotSpotNames::calls(const HotSpotNamedCode& cod
   if (!blob) return Error("no compiled method");
   if (pc < code.code || pc - code.code > code.bytes) return Error("no place in the compiled method");
   const Tables tables = tables_of(*blob);
-  const Result<std::int32_t> scope = scope_at(tables.descriptors, static_cast<std::int64_t>(pc - code.code));
+  const Result<std::int32_t> scope = scope_at(tables.descriptors, code, static_cast<std::int64_t>(pc - code.code));
   if (!scope) return scope.error();
   if (*scope == 0) return std::vector<HotSpotCall>{{code.method, HotSpotCall::kNotKnown}};
   Result<std::vector<HotSpotCall>> calls = calls_of(tables, *scope);
@@ -233,7 +256,8 @@ HotSpotNames::Tables HotSpotNames::tables_of(const Object& nmethod) const {
   return tables;
 }
 
-Result<std::int32_t> HotSpotNames::scope_at(const Range& descriptors, std::int64_t offset) {
+Result<std::int32_t> HotSpotNames::scope_at(const Range& descriptors, const HotSpotNamedCode& code,
+                                            std::int64_t offset) {
   const std::uint32_t bytes = layout_.nmethods.pc_desc_bytes;
   if (bytes == 0) return Error("HotSpot does not say how it describes places");
   // They ascend. The first and the last one are the ends of the list and describe no place.
@@ -242,15 +266,26 @@ Result<std::int32_t> HotSpotNames::scope_at(const Range& descriptors, std::int64
   std::uint64_t first = 1;
   std::uint64_t last = count - 1;
   std::optional<Object> found;
+  std::optional<Object> before;
   while (first < last) {
     const std::uint64_t middle = (first + last) / 2;
     const std::optional<Object> descriptor = object(descriptors.begin + middle * bytes, bytes);
     if (!descriptor) return Error("a compiled method without descriptions");
     if (layout_.nmethods.pc_desc_pc.signed_in(descriptor->bytes()) < offset) {
       first = middle + 1;
+      before = descriptor;
     } else {
       last = middle;
       found = descriptor;
+    }
+  }
+  // Compilers put the poll of a loop before the last comparison: what follows the loop is another place.
+  if (before && offset - layout_.nmethods.pc_desc_pc.signed_in(before->bytes()) < std::int64_t{kLoopEndBytes}) {
+    const std::int64_t at = layout_.nmethods.pc_desc_pc.signed_in(before->bytes());
+    std::array<std::byte, kLoopEndBytes> poll{};
+    if (memory_.read(code.code + static_cast<std::uint64_t>(at), poll) &&
+        offset - at < static_cast<std::int64_t>(loop_end_at(poll))) {
+      found = before;
     }
   }
   if (!found) return 0;

@@ -4,8 +4,8 @@
 //
 // A place is looked up among the places (PcDesc) for which the compiler has described the stack: the first at or after
 // it. For a return address that is the call itself. For any other instruction it is the next one that may stop the
-// thread; compilers describe no others unless -XX:+DebugNonSafepoints is given. An interpreted method's frame says
-// which one it is.
+// thread, or in a loop behind its last one, that; compilers describe no others unless -XX:+DebugNonSafepoints is given.
+// An interpreted method's frame says which one it is.
 #pragma once
 
 #include <cstddef>
@@ -104,7 +104,7 @@ class HotSpotNames {
   std::uint64_t member(std::uint64_t address, const HotSpotPlace& place);
   Tables tables_of(const Object& nmethod) const;
   /// 0: the compiler has described nothing from there on.
-  Result<std::int32_t> scope_at(const Range& descriptors, std::int64_t offset);
+  Result<std::int32_t> scope_at(const Range& descriptors, const HotSpotNamedCode& code, std::int64_t offset);
   Result<std::vector<HotSpotCall>> calls_of(const Tables& tables, std::int32_t scope);
   std::optional<std::string> blob_name(std::uint64_t address);
   std::optional<std::string> text(std::uint64_t symbol);

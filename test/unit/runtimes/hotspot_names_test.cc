@@ -251,6 +251,31 @@ TEST_CASE("a place in compiled code has the methods that are described next, inn
   CHECK_FALSE(names.calls(*blob, blob->code - 1));
 }
 
+TEST_CASE("the end of a loop belongs to its safepoint poll") {
+  ForgedHotSpot memory;
+  HotSpotNames names(memory, memory.layout);
+  const auto blob = names.code(ForgedHotSpot::kBlob);
+  REQUIRE(blob);
+  // The poll is at 0x10.
+  const auto is_in_loop = [&](std::uint64_t offset) {
+    return names.calls(*blob, blob->code + offset).value() == std::vector<HotSpotCall>{{ForgedHotSpot::kMethod, 5}};
+  };
+  const std::uint64_t poll = ForgedHotSpot::kCode + 0x10;
+  memory.put_bytes(poll, {0x41, 0x85, 0x03, 0x48, 0x3b, 0xcd, 0x7c, 0xcd, 0x90});  // test, cmp, jl
+  CHECK(is_in_loop(0x13));
+  CHECK(is_in_loop(0x17));
+  CHECK_FALSE(is_in_loop(0x18));
+  memory.put_bytes(poll, {0x85, 0x05, 1, 2, 3, 4, 0x3b, 0xc8, 0x0f, 0x8c, 0, 0xff, 0xff, 0xff, 0x90});
+  CHECK(is_in_loop(0x1d));
+  CHECK_FALSE(is_in_loop(0x1e));
+  // Forwards.
+  memory.put_bytes(poll, {0x41, 0x85, 0x03, 0x48, 0x3b, 0xcd, 0x7c, 0x10, 0, 0, 0, 0, 0, 0, 0});
+  CHECK_FALSE(is_in_loop(0x13));
+  // A call.
+  memory.put_bytes(poll, {0xe8, 1, 2, 3, 4, 0x48, 0x3b, 0xcd, 0x7c, 0xcd});
+  CHECK_FALSE(is_in_loop(0x13));
+}
+
 TEST_CASE("a compiled method whose descriptions lead in a circle or elsewhere has no methods") {
   const auto has_calls = [](auto change) {
     ForgedHotSpot memory;
