@@ -145,6 +145,15 @@ std::optional<std::size_t> jump_end_after(std::span<const std::byte> code, std::
   return std::nullopt;
 }
 
+/// Where the frame of a virtual thread returns to whose caller is in the heap: its end. It takes the stack pointer of
+/// the thread's entry, whose frame pointer was restored by then. 0: something else is there.
+std::size_t return_barrier_end_at(std::span<const std::byte> code, std::size_t at) {
+  constexpr std::size_t kLoadBytes = 7;  // mov offset(%r15),%rsp
+  const bool is_barrier = is_at(code, at, {0x49, 0x8b, 0xa7}) &&
+                          is_at(code, at + kLoadBytes, {0x50, 0x48, 0x83, 0xec, 0x10});  // push %rax; sub $16,%rsp
+  return is_barrier ? at + kLoadBytes : 0;
+}
+
 /// `leave` or `pop %rbp`.
 bool is_leave(std::byte byte) { return byte == std::byte{0xc9} || byte == std::byte{0x5d}; }
 
@@ -231,10 +240,15 @@ void HotSpotRows::add_stub(std::span<const std::byte> code) {
     std::size_t at;
     std::size_t end;
     bool is_enter;
+    bool is_barrier = false;
   };
   std::vector<Event> events;
   for (std::size_t at = 0; at < code.size(); ++at) {
-    if (is_at(code, at, {0x55, 0x48, 0x8b, 0xec})) {  // push %rbp; mov %rsp,%rbp
+    if (const std::size_t barrier_end = return_barrier_end_at(code, at); barrier_end != 0 && at > 0) {
+      // It is returned to and not called: it is looked up by the byte before it.
+      events.push_back({at - 1, barrier_end, true, true});
+      at = barrier_end - 1;
+    } else if (is_at(code, at, {0x55, 0x48, 0x8b, 0xec})) {  // push %rbp; mov %rsp,%rbp
       constexpr std::size_t kEnterBytes = 4;
       events.push_back({at, at + kEnterBytes, true});
       at += kEnterBytes - 1;
@@ -245,11 +259,17 @@ void HotSpotRows::add_stub(std::span<const std::byte> code) {
       at = end - 1;
     }
   }
-  add(0, by_sp(1, false));
-  bool has_frame = false;
+  // What comes before the first one takes frames out of the heap, with that of the virtual thread's entry below it.
+  const auto first = std::find_if(events.begin(), events.end(), [](const Event& event) { return event.is_enter; });
+  const bool is_thaw = first != events.end() && first->is_barrier;
+  add(0, is_thaw ? by_fp() : by_sp(1, false));
+  bool has_frame = is_thaw;
   for (std::size_t i = 0; i < events.size(); ++i) {
     const Event& event = events[i];
-    if (event.is_enter) {
+    if (event.is_barrier) {
+      add(event.at, by_fp());
+      has_frame = true;
+    } else if (event.is_enter) {
       // Code in front of it, behind a return, is only known to have no frame where it enters.
       add(event.at, by_sp(1, false));
       add(event.at + 1, by_sp(2, true));

@@ -141,6 +141,25 @@ TEST_CASE("a stub with a frame pointer is walked by it until it is left") {
   CHECK(is_unknown(rules.at(0x12)));
 }
 
+TEST_CASE("code that a virtual thread's frames return to has the frame pointer of the thread's entry") {
+  const Bytes code{
+      0x59,                                      // 0x00 pop %rcx
+      0x48, 0x8b, 0xe3,                          // 0x01 mov %rbx,%rsp
+      0x5d, 0xc3,                                // 0x04 pop %rbp; ret
+      0x49, 0x8b, 0xa7, 0x38, 0x05, 0x00, 0x00,  // 0x06 mov 0x538(%r15),%rsp
+      0x50, 0x48, 0x83, 0xec, 0x10,              // 0x0d push %rax; sub $16,%rsp
+      0xe8, 0x00, 0x00, 0x00, 0x00,              // 0x12 call
+      0x5d, 0xc3,                                // 0x17 pop %rbp; ret
+      0x90,                                      // 0x19
+  };
+  const Rules rules(code, [](HotSpotRows& rows, auto bytes) { rows.add_stub(bytes); });
+  CHECK(is_by_fp(rules.at(0x00)));
+  // The byte before it, too.
+  for (const std::size_t at : {0x05U, 0x06U, 0x0dU, 0x16U, 0x17U}) CHECK(is_by_fp(rules.at(at)));
+  CHECK(is_by_sp(rules.at(0x18), 8, false));
+  CHECK(is_unknown(rules.at(0x19)));
+}
+
 TEST_CASE("an adapter from compiled code has the caller's stack pointer in a register") {
   const Bytes code{
       0x48, 0x83, 0xe4, 0xf0, 0x50,  // 0x00 and $-16,%rsp; push %rax
