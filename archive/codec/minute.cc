@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <numeric>
+#include <utility>
 
 #include "archive/codec/block.h"
 
@@ -41,6 +43,21 @@ bool take_counts(ByteReader& column, std::array<std::uint64_t, kCount>& counts) 
 Error damaged() { return Error("damaged minute"); }
 
 }  // namespace
+
+std::vector<std::uint32_t> sort_pairs(std::vector<Pair>& pairs) {
+  std::vector<std::uint32_t> order(pairs.size());
+  std::iota(order.begin(), order.end(), 0U);
+  std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return pairs[a] < pairs[b]; });
+  std::vector<std::uint32_t> places(pairs.size());
+  std::vector<Pair> sorted;
+  sorted.reserve(pairs.size());
+  for (const std::uint32_t number : order) {
+    places[number] = static_cast<std::uint32_t>(sorted.size());
+    sorted.push_back(pairs[number]);
+  }
+  pairs = std::move(sorted);
+  return places;
+}
 
 Result<std::vector<std::byte>> encode(const Minute& minute) {
   std::array<Column, kColumns> columns;

@@ -42,6 +42,9 @@ struct Minute {
   [[nodiscard]] WallTime wall_end() const { return {end.ns + wall_offset_ns}; }
 };
 
+/// Puts the pairs in their order, and returns where each went.
+std::vector<std::uint32_t> sort_pairs(std::vector<Pair>& pairs);
+
 Result<std::vector<std::byte>> encode(const Minute& minute);
 
 /// The sizes of the dictionary that a minute refers to.

@@ -46,7 +46,7 @@ Result<bool> Archive::prepare(WallTime start) {
   }
   if (const Status room = check_room(); !room) return room.error();
   const bool is_first = file_ == nullptr;
-  if (is_first || !belongs(start) || file_->is_held()) {
+  if (is_first || would_end_session(start)) {
     file_.reset();
     end_session();
     if (const Status begun = begin_file(is_first, start); !begun) return begun.error();
@@ -156,6 +156,16 @@ Status Archive::append(const Minute& minute, const PeriodFile::Blocks& blocks) {
   ++stats_.minutes;
   measure_newest();
   keep_limits();
+  tell();
+  return {};
+}
+
+Status Archive::add_samples(std::span<const PeriodFile::SamplesBlock> blocks) {
+  if (file_ == nullptr || begins_session_) return {};
+  if (const Status added = file_->add_samples(blocks); !added) {
+    return Error(added.error()).with_context(path_of(entries_.back().number));
+  }
+  measure_newest();
   tell();
   return {};
 }

@@ -14,6 +14,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -43,12 +44,20 @@ class Archive {
   Archive(const Archive&) = delete;
   Archive& operator=(const Archive&) = delete;
 
+  /// Whether a minute that starts then would end the session that is open, since it belongs to another file.
+  [[nodiscard]] bool would_end_session(WallTime start) const {
+    return file_ != nullptr && (!belongs(start) || file_->is_held());
+  }
+
   /// Makes a file ready for a minute that starts then. True: the minute begins a session, with an empty dictionary. An
   /// Error says why nothing can be written now.
   Result<bool> prepare(WallTime start);
 
   /// The minute is on the disk, or an Error says why not; then the next one begins a session.
   Status append(const Minute& minute, const PeriodFile::Blocks& blocks);
+
+  /// Single samples of minutes of the open session.
+  Status add_samples(std::span<const PeriodFile::SamplesBlock> blocks);
 
   /// The next minute begins a session: this one was not appended.
   void end_session() { begins_session_ = true; }

@@ -49,13 +49,16 @@ CREATE TABLE minute (
 CREATE TABLE additions (minute INTEGER PRIMARY KEY, block BLOB NOT NULL);
 CREATE TABLE pairs (minute INTEGER PRIMARY KEY, block BLOB NOT NULL);
 CREATE TABLE names (minute INTEGER PRIMARY KEY, block BLOB NOT NULL);
+CREATE TABLE samples (minute INTEGER PRIMARY KEY, block BLOB NOT NULL);
 PRAGMA application_id = 1718378861;
 PRAGMA user_version = 1;
 COMMIT;
 )";
 static_assert(kApplicationId == 1718378861 && kSchemaVersion == 1);
-/// Older ones read a file with it as before.
+/// Older ones read a file with these as before.
 constexpr const char* kAddHost = "ALTER TABLE session ADD COLUMN host TEXT NOT NULL DEFAULT ''";
+constexpr const char* kAddSamples =
+    "CREATE TABLE IF NOT EXISTS samples (minute INTEGER PRIMARY KEY, block BLOB NOT NULL)";
 
 /// Differences of such times don't overflow.
 constexpr std::int64_t kMostNs = std::numeric_limits<std::int64_t>::max() / 4;
@@ -214,6 +217,7 @@ Status PeriodFile::prepare(const char* new_file, const char* settings) {
   if (!*has_host) {
     if (Status added = run(connection, kAddHost); !added) return added;
   }
+  if (Status added = run(connection, kAddSamples); !added) return added;
   Result<std::optional<Recorded>> recorded = recorded_in(connection);
   if (!recorded) return std::move(recorded).error();
   recorded_ = *recorded;
@@ -231,7 +235,10 @@ Status PeriodFile::prepare(const char* new_file, const char* settings) {
          "VALUES (?, ?, ?, ?, ?, ?, ?)"},
         {add_additions_, "INSERT INTO additions (minute, block) VALUES (?, ?)"},
         {add_pairs_, "INSERT INTO pairs (minute, block) VALUES (?, ?)"},
-        {add_names_, "INSERT INTO names (minute, block) VALUES (?, ?)"}}) {
+        {add_names_, "INSERT INTO names (minute, block) VALUES (?, ?)"},
+        {add_samples_, "INSERT INTO samples (minute, block) VALUES (?, ?)"},
+        {add_samples_later_,
+         "INSERT INTO samples (minute, block) SELECT id, ? FROM minute WHERE session = ? AND sequence = ?"}}) {
     if (Status prepared = prepare_as(statement, sql); !prepared) return prepared;
   }
   sqlite3_wal_hook(
@@ -252,15 +259,31 @@ void PeriodFile::begin_session(Session session) {
   session_.reset();
 }
 
-Status PeriodFile::append(const Minute& minute, const Blocks& blocks) {
+Status PeriodFile::in_transaction(const std::function<Status()>& write) {
   sqlite3* const connection = connection_.get();
   if (Status begun = run(connection, "BEGIN IMMEDIATE"); !begun) return begun;
-  const std::optional<std::int64_t> session = session_;
-  Status written = write(minute, blocks);
+  Status written = write();
   if (written) written = run(connection, "COMMIT");
-  if (!written) {
+  if (!written && sqlite3_get_autocommit(connection) == 0) static_cast<void>(run(connection, "ROLLBACK"));
+  return written;
+}
+
+Status PeriodFile::add_samples(std::span<const SamplesBlock> blocks) {
+  if (!session_) return {};
+  return in_transaction([&]() -> Status {
+    for (const SamplesBlock& samples : blocks) {
+      add_samples_later_->bind(1, std::span<const std::byte>(samples.block)).bind(2, *session_);
+      if (Status added = add_samples_later_->bind(3, std::int64_t{samples.sequence}).run(); !added) return added;
+    }
+    return {};
+  });
+}
+
+Status PeriodFile::append(const Minute& minute, const Blocks& blocks) {
+  sqlite3* const connection = connection_.get();
+  const std::optional<std::int64_t> session = session_;
+  if (Status written = in_transaction([&] { return write(minute, blocks); }); !written) {
     session_ = session;
-    if (sqlite3_get_autocommit(connection) == 0) static_cast<void>(run(connection, "ROLLBACK"));
     return written;
   }
   const WallTime start = minute.wall_start();
@@ -290,6 +313,9 @@ Status PeriodFile::write(const Minute& minute, const Blocks& blocks) {
   if (Status added = add_additions_->bind(1, id).bind(2, blocks.additions).run(); !added) return added;
   if (!blocks.names.empty()) {
     if (Status added = add_names_->bind(1, id).bind(2, blocks.names).run(); !added) return added;
+  }
+  if (!blocks.samples.empty()) {
+    if (Status added = add_samples_->bind(1, id).bind(2, blocks.samples).run(); !added) return added;
   }
   return add_pairs_->bind(1, id).bind(2, blocks.pairs).run();
 }
@@ -333,6 +359,13 @@ Result<bool> has_hosts(sqlite3* connection) {
       read_number(connection, "SELECT count(*) FROM pragma_table_info('session') WHERE name = 'host'");
   if (!columns) return columns.error();
   return *columns != 0;
+}
+
+Result<bool> has_samples(sqlite3* connection) {
+  const Result<std::int64_t> tables =
+      read_number(connection, "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'samples'");
+  if (!tables) return tables.error();
+  return *tables != 0;
 }
 
 Result<std::optional<Recorded>> read_recorded(const std::string& path) {

@@ -6,11 +6,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "archive/codec/minute.h"
 #include "archive/files/sqlite.h"
@@ -52,10 +54,18 @@ class PeriodFile {
 
   struct Blocks {
     std::span<const std::byte> additions, pairs;
-    std::span<const std::byte> names{};  ///< may be empty
+    std::span<const std::byte> names{};    ///< may be empty
+    std::span<const std::byte> samples{};  ///< likewise
   };
   /// One transaction; when it returns, the minute is on the disk. On an Error nothing of it is.
   Status append(const Minute& minute, const Blocks& blocks);
+
+  struct SamplesBlock {
+    std::uint32_t sequence = 0;  ///< of a minute of the session
+    std::vector<std::byte> block;
+  };
+  /// One transaction. On an Error nothing of it is on the disk.
+  Status add_samples(std::span<const SamplesBlock> blocks);
 
   /// Empty: no minutes.
   [[nodiscard]] const std::optional<Recorded>& recorded() const { return recorded_; }
@@ -66,10 +76,12 @@ class PeriodFile {
   explicit PeriodFile(Connection connection) : connection_(std::move(connection)) {}
 
   Status prepare(const char* new_file, const char* settings);
+  Status in_transaction(const std::function<Status()>& write);
   Status write(const Minute& minute, const Blocks& blocks);
 
   const Connection connection_;
-  std::optional<Statement> add_session_, add_minute_, add_additions_, add_pairs_, add_names_;
+  std::optional<Statement> add_session_, add_minute_, add_additions_, add_pairs_, add_names_, add_samples_,
+      add_samples_later_;
   std::string boot_id_, program_, host_;
   std::int64_t run_ = 0;
   std::optional<std::int64_t> session_;  ///< its row; empty: not written yet
@@ -89,6 +101,9 @@ Status begin_to_read(sqlite3* connection);
 
 /// Whether sessions say on which host they were: those of flamed's first files do not.
 Result<bool> has_hosts(sqlite3* connection);
+
+/// Whether minutes may have single samples: in flamed's first files they have none.
+Result<bool> has_samples(sqlite3* connection);
 
 /// An Error if there are damaged pages, wrong links between them, or rows that are none.
 Status check_pages(sqlite3* connection);

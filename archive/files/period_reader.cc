@@ -91,6 +91,16 @@ Status PeriodReader::names_of(std::int64_t minute, const Visit& visit) {
   return for_each(*rows, visit);
 }
 
+Status PeriodReader::samples_of(std::int64_t minute, const Visit& visit) {
+  const Result<bool> has_any = has_samples(connection_.get());
+  if (!has_any) return has_any.error();
+  if (!*has_any) return {};
+  Result<Statement> rows = Statement::prepare(connection_.get(), "SELECT minute, block FROM samples WHERE minute = ?");
+  if (!rows) return std::move(rows).error();
+  rows->bind(1, minute);
+  return for_each(*rows, visit);
+}
+
 Status PeriodReader::check() { return check_pages(connection_.get()); }
 
 Status PeriodReader::for_each(Statement& statement, const Visit& visit) {

@@ -49,6 +49,8 @@ class PeriodReader {
   Status for_each_names(std::int64_t session, std::int64_t after, const Visit& visit);
   Status pairs_of(std::int64_t minute, const Visit& visit);
   Status names_of(std::int64_t minute, const Visit& visit);
+  /// Also in a file of a flamed that kept no single samples.
+  Status samples_of(std::int64_t minute, const Visit& visit);
 
   /// Looks at all pages: whether they are what SQLite wrote.
   Status check();

@@ -34,6 +34,15 @@ bool is_same(const ProcessRecord& a, const ProcessRecord& b) {
          a.ended_ns == b.ended_ns && a.parent_pid == b.parent_pid && a.parent_start_ticks == b.parent_start_ticks;
 }
 
+std::uint64_t hash_of(const std::vector<Pair>& pairs) {
+  std::uint64_t hash = pairs.size();
+  for (const Pair& pair : pairs) {
+    hash = store::mix(hash ^ (std::uint64_t{pair.thread} << 32 | pair.stack));
+    hash = store::mix(hash ^ (std::uint64_t{pair.count} << 1 | (pair.is_cut ? 1U : 0U)));
+  }
+  return hash;
+}
+
 bool is_known_gap(const std::vector<store::Gap>& known, const store::Gap& gap) {
   return std::find(known.begin(), known.end(), gap) != known.end();
 }
@@ -63,9 +72,41 @@ Numbering::Numbered Numbering::take(const store::Snapshot& snapshot, const store
     });
   });
   std::sort(minute.pairs.begin(), minute.pairs.end());
+  taken_.push_back({slot.sequence, hash_of(minute.pairs)});
+  if (taken_.size() > kRemembered) taken_.pop_front();
   numbered.additions = std::exchange(additions_, {});
   numbered.frames = std::exchange(added_frames_, {});
   return numbered;
+}
+
+std::optional<std::vector<Sample>> Numbering::samples_of(const store::SealedSlot& sealed) const {
+  const store::Slot& slot = *sealed.slot;
+  const auto taken =
+      std::find_if(taken_.begin(), taken_.end(), [&](const Taken& one) { return one.sequence == slot.sequence; });
+  if (taken == taken_.end() || sealed.log == nullptr || sealed.log->count() > kMostSamples) return std::nullopt;
+  std::vector<Pair> pairs;  // as the log numbers them
+  pairs.reserve(slot.histogram.entry_count());
+  bool is_all_known = true;
+  slot.histogram.for_each_thread([&](std::uint32_t thread, std::span<const std::uint8_t> bytes) {
+    store::Histogram::for_each_stack(bytes, [&](store::StackRef ref, std::uint64_t count) {
+      const std::uint32_t stack = ref.stack.value;
+      const bool is_empty = ref.stack == store::kEmptyStack;
+      is_all_known = is_all_known && is_known(threads_, thread) && (is_empty || is_known(stacks_, stack));
+      if (!is_all_known) return;
+      pairs.push_back(
+          {threads_[thread] - 1, is_empty ? 0 : stacks_[stack] - 1, ref.cut, static_cast<std::uint32_t>(count)});
+    });
+  });
+  if (!is_all_known) return std::nullopt;
+  const std::vector<std::uint32_t> places = sort_pairs(pairs);
+  // Memory may have let go of some stacks since, or of what numbers they had.
+  if (hash_of(pairs) != taken->pairs) return std::nullopt;
+  std::vector<Sample> samples;
+  samples.reserve(sealed.log->count());
+  sealed.log->for_each(sealed.log->first(), {sealed.log->last().ns + 1}, [&](const store::LoggedSample& sample) {
+    samples.push_back({sample.time, places[sample.entry], sample.cpu});
+  });
+  return samples;
 }
 
 void Numbering::follow(const store::SnapshotData& snapshot) {

@@ -8,14 +8,18 @@
 // kept twice. Besides that it takes 4 bytes for each id of the store.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
 #include "archive/codec/additions.h"
 #include "archive/codec/minute.h"
+#include "archive/codec/samples.h"
 #include "base/identity.h"
 #include "store/ring/call_tree.h"
 #include "store/ring/process_table.h"
@@ -41,9 +45,20 @@ class Numbering {
   /// no more of this session.
   Numbered take(const store::Snapshot& snapshot, const store::Slot& slot);
 
+  /// Of so many minutes that were taken last, single samples can be asked for.
+  static constexpr std::size_t kRemembered = 16;
+  /// The single samples of such a minute, as long as memory has it as it was taken. Empty: it has not, or never had.
+  [[nodiscard]] std::optional<std::vector<Sample>> samples_of(const store::SealedSlot& sealed) const;
+
  private:
   /// By id of the store: number + 1; 0: none.
   using Numbers = std::vector<std::uint32_t>;
+
+  /// A minute that was taken.
+  struct Taken {
+    std::uint32_t sequence = 0;
+    std::uint64_t pairs = 0;  ///< a hash of them
+  };
 
   void follow(const store::SnapshotData& snapshot);
   /// True: an id means another process now.
@@ -67,6 +82,7 @@ class Numbering {
   DictionarySize size_;              ///< with additions_
   Additions additions_;              ///< for the next minute
   std::vector<Frame> added_frames_;  ///< likewise
+  std::deque<Taken> taken_;
   std::vector<std::uint32_t> path_;  ///< scratch
 };
 

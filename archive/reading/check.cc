@@ -8,6 +8,7 @@
 #include "archive/codec/additions.h"
 #include "archive/codec/minute.h"
 #include "archive/codec/names.h"
+#include "archive/codec/samples.h"
 #include "archive/files/period_names.h"
 #include "archive/files/period_reader.h"
 
@@ -54,8 +55,11 @@ class FileCheck {
       has_pairs = true;
       const Result<Minute> minute = decode_minute(block, size);
       if (!minute) return minute.error();
-      if (minute->wall_start() == row.start && minute->wall_end() == row.end) return {};
-      return Error("it disagrees with its row");
+      if (minute->wall_start() != row.start || minute->wall_end() != row.end) return Error("it disagrees with its row");
+      return reader.samples_of(row.id, [&](std::int64_t, std::span<const std::byte> samples) -> Status {
+        const Result<std::vector<Sample>> read_samples = decode_samples(samples, *minute);
+        return read_samples ? Status() : read_samples.error();
+      });
     });
     if (read && !has_pairs) return Error("its block is missing");
     return read;

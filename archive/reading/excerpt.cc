@@ -18,11 +18,13 @@
 #include "archive/codec/additions.h"
 #include "archive/codec/minute.h"
 #include "archive/codec/names.h"
+#include "archive/codec/samples.h"
 #include "archive/files/period_file.h"
 #include "archive/files/period_names.h"
 #include "archive/files/period_reader.h"
 #include "archive/reading/minute_index.h"
 #include "archive/reading/renumbering.h"
+#include "archive/reading/single_samples.h"
 #include "base/handle.h"
 #include "store/query/slot_selection.h"
 
@@ -117,7 +119,8 @@ class SessionCopy {
         return Error("it disagrees with its row");
       }
       is_copied = true;
-      if (Status written = write(std::move(*minute)); !written) failed_ = std::move(written).error();
+      std::optional<std::vector<Sample>> samples = read_samples(reader_, row.id, *minute);
+      if (Status written = write(std::move(*minute), std::move(samples)); !written) failed_ = std::move(written).error();
       return {};
     });
     if (failed_) return *failed_;
@@ -125,8 +128,8 @@ class SessionCopy {
     return {};
   }
 
-  Status write(Minute minute) {
-    const Renumbering::Renumbered numbered = renumbering_.take(std::move(minute));
+  Status write(Minute minute, std::optional<std::vector<Sample>> samples) {
+    const Renumbering::Renumbered numbered = renumbering_.take(std::move(minute), std::move(samples));
     const Result<std::vector<std::byte>> additions = encode(numbered.additions);
     if (!additions) return additions.error();
     const Result<std::vector<std::byte>> pairs = encode(numbered.minute);
@@ -137,7 +140,13 @@ class SessionCopy {
       if (!block) return std::move(block).error();
       names = std::move(*block);
     }
-    if (Status appended = into_.append(numbered.minute, {*additions, *pairs, names}); !appended) return appended;
+    std::vector<std::byte> single;
+    if (numbered.samples) {
+      Result<std::vector<std::byte>> block = encode(std::span<const Sample>(*numbered.samples));
+      if (!block) return std::move(block).error();
+      single = std::move(*block);
+    }
+    if (Status appended = into_.append(numbered.minute, {*additions, *pairs, names, single}); !appended) return appended;
     ++excerpt_.minutes;
     return {};
   }

@@ -61,7 +61,9 @@ SealedSlot before(const SealedSlot& sealed, MonotonicTime until) {
   slot.bounds.start.ns -= ahead;
   slot.bounds.end.ns -= ahead;
   slot.bounds.wall_offset_ns += ahead;
-  return {std::make_shared<const Slot>(std::move(slot))};
+  SealedSlot moved{std::make_shared<const Slot>(std::move(slot))};
+  if (sealed.log != nullptr) moved.log = std::make_shared<const store::SampleLog>(sealed.log->earlier_by(ahead));
+  return moved;
 }
 
 /// Says since when somebody reads.

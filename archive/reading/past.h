@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Past: answers from what is on disk. Gives a snapshot of the store the minutes that are only in the archive, as slots
-// like its own, so that every query works on both alike. They have no single samples.
+// like its own, so that every query works on both alike. Only those before an orderly end have single samples.
 //
 // Any thread. A thread that reads the disk holds a lock which neither sampling nor a query of memory takes; another one
 // that needs it waits for a second at most.

@@ -7,6 +7,8 @@
 
 #include "archive/codec/minute.h"
 #include "archive/codec/names.h"
+#include "archive/codec/samples.h"
+#include "archive/reading/single_samples.h"
 #include "base/clock.h"
 
 namespace flamed::archive {
@@ -114,9 +116,19 @@ Status PastSpace::load(MinuteIndex& index, const MinuteIndex::Row& row) {
       const store::StackRef stack{StackId{known.stacks[pair.stack]}, pair.is_cut};
       entries.push_back({known.threads[pair.thread], stack.key(), pair.count});
     }
-    slot.histogram = store::Histogram(entries);
+    std::vector<std::uint32_t> places;
+    slot.histogram = store::Histogram(entries, &places);
+    store::SealedSlot sealed;
+    if (const std::optional<std::vector<Sample>> samples = read_samples(**reader, row.id, *minute)) {
+      std::vector<store::LoggedSample> logged;
+      logged.reserve(samples->size());
+      for (const Sample& sample : *samples) logged.push_back({sample.time, places[sample.pair], sample.cpu});
+      sealed.log = std::make_shared<const store::SampleLog>(std::move(logged));
+      slot_bytes_ += sealed.log->bytes();
+    }
     slot_bytes_ += slot.bytes() + 128;
-    slots_[{row.session, row.id}] = {std::make_shared<const store::Slot>(std::move(slot))};
+    sealed.slot = std::make_shared<const store::Slot>(std::move(slot));
+    slots_[{row.session, row.id}] = std::move(sealed);
     return {};
   });
 }

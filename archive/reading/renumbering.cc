@@ -31,7 +31,7 @@ void Renumbering::add(const Additions& additions) {
   known_ = additions.after();
 }
 
-Renumbering::Renumbered Renumbering::take(Minute minute) {
+Renumbering::Renumbered Renumbering::take(Minute minute, std::optional<std::vector<Sample>> samples) {
   next_ = {};
   next_.additions.before = size_;
   std::sort(changed_.begin(), changed_.end());
@@ -44,9 +44,13 @@ Renumbering::Renumbered Renumbering::take(Minute minute) {
     pair.thread = thread_number(pair.thread);
     pair.stack = stack_number(pair.stack);
   }
-  std::sort(minute.pairs.begin(), minute.pairs.end());
+  const std::vector<std::uint32_t> places = sort_pairs(minute.pairs);
+  if (samples) {
+    for (Sample& sample : *samples) sample.pair = places[sample.pair];
+  }
   take_gaps();
   next_.minute = std::move(minute);
+  next_.samples = std::move(samples);
   return std::move(next_);
 }
 

@@ -6,12 +6,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
 #include "archive/codec/additions.h"
 #include "archive/codec/minute.h"
 #include "archive/codec/names.h"
+#include "archive/codec/samples.h"
 #include "base/named_frame.h"
 #include "store/model/selection.h"
 
@@ -34,9 +36,10 @@ class Renumbering {
     Additions additions;
     Minute minute;
     std::vector<Name> names;
+    std::optional<std::vector<Sample>> samples;
   };
-  /// A minute whose additions were the last that were added.
-  [[nodiscard]] Renumbered take(Minute minute);
+  /// A minute whose additions were the last that were added. `samples`: if they are kept one by one.
+  [[nodiscard]] Renumbered take(Minute minute, std::optional<std::vector<Sample>> samples = {});
 
  private:
   /// By number in the session: number here + 1; 0: none.

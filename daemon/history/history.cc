@@ -3,6 +3,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -10,11 +11,17 @@
 #include "archive/codec/additions.h"
 #include "archive/codec/minute.h"
 #include "archive/codec/names.h"
+#include "archive/codec/samples.h"
 #include "base/keyed_hash.h"
 #include "store/ring/snapshot_data.h"
 
 namespace flamed::daemon {
 namespace {
+
+/// Of the end of a session, single samples are written: they take three times as much as all else in their minutes.
+constexpr std::int64_t kSampledNs = 10 * kNsPerMinute;
+/// So many take half a second at the end, and 20 MB.
+constexpr std::size_t kMostSamples = std::size_t{1} << 22;
 
 archive::ModuleKind kind_of(symbolizer::ModuleKind kind) {
   switch (kind) {
@@ -58,6 +65,7 @@ void History::run(const std::stop_token& stop) {
     write(stop);
   }
   write(stop);
+  write_samples();
   const std::lock_guard lock(mutex_);
   has_ended_ = true;
   ended_.notify_all();
@@ -78,10 +86,39 @@ void History::write(const std::stop_token& stop) {
   }
 }
 
+void History::write_samples() { write_samples(parts_.store.snapshot()); }
+
+void History::write_samples(const store::Snapshot& snapshot) {
+  if (!numbering_) return;
+  const std::vector<store::SealedSlot>& sealed = *snapshot.data().sealed;
+  std::vector<archive::PeriodFile::SamplesBlock> blocks;
+  std::size_t count = 0;
+  std::optional<MonotonicTime> newest;
+  for (auto slot = sealed.rbegin(); slot != sealed.rend() && count < kMostSamples; ++slot) {
+    if (slot->slot->sequence > written_) continue;
+    if (!newest) newest = slot->slot->bounds.end;
+    if (newest->ns - slot->slot->bounds.end.ns >= kSampledNs) break;
+    const std::optional<std::vector<archive::Sample>> samples = numbering_->samples_of(*slot);
+    if (!samples) continue;
+    Result<std::vector<std::byte>> block = encode(std::span<const archive::Sample>(*samples));
+    if (!block) continue;
+    count += samples->size();
+    blocks.push_back({slot->slot->sequence, std::move(*block)});
+  }
+  if (const Status added = archive_.add_samples(blocks); !added) {
+    spdlog::warn("windows of less than a minute will be rounded to minutes, since single samples are not written: {}",
+                 added.error().message());
+  }
+  archive_.end_session();
+  numbering_.reset();
+}
+
 Status History::write(const store::Snapshot& snapshot, const store::Slot& slot, const std::stop_token& stop) {
+  const WallTime start = start_of(slot.bounds, snapshot.data().since);
+  if (archive_.would_end_session(start)) write_samples(snapshot);
   const Result<bool> is_new_session = [&] {
     const auto nobody_reads = past_.pause();
-    return archive_.prepare(start_of(slot.bounds, snapshot.data().since));
+    return archive_.prepare(start);
   }();
   if (!is_new_session) return is_new_session.error();
   if (*is_new_session || !numbering_) {

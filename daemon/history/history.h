@@ -42,11 +42,15 @@ class History {
   };
   History(Parts parts, std::string folder, archive::Archive::Options options);
 
-  /// Writes each minute when it is sealed, until `stop` is requested, and then what else is sealed.
+  /// Writes each minute when it is sealed, until `stop` is requested, and then what else is sealed, and the single
+  /// samples of the last minutes.
   void run(const std::stop_token& stop);
 
   /// Writes all sealed minutes that are not written yet. After a failure the next call tries again.
   void write(const std::stop_token& stop = {});
+
+  /// Writes the single samples of the last minutes, with which the session ends.
+  void write_samples();
 
   /// Waits until run() has ended, but no longer than that. Any thread.
   void await_end(std::chrono::seconds most);
@@ -70,6 +74,7 @@ class History {
 
  private:
   Status write(const store::Snapshot& snapshot, const store::Slot& slot, const std::stop_token& stop);
+  void write_samples(const store::Snapshot& snapshot);
   [[nodiscard]] std::vector<std::byte> name_frames(const archive::Numbering::Numbered& numbered,
                                                    const std::stop_token& stop);
   [[nodiscard]] archive::Module describe(ModuleId id) const;

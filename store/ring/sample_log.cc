@@ -44,6 +44,14 @@ SampleLog::SampleLog(std::vector<LoggedSample> samples) : count_(samples.size())
   bytes_.assign(bytes.begin(), bytes.end());  // exactly the needed size: it is kept for hours
 }
 
+SampleLog SampleLog::earlier_by(std::int64_t ns) const {
+  SampleLog log = *this;
+  log.first_.ns -= ns;
+  log.last_.ns -= ns;
+  for (Block& block : log.blocks_) block.time_ns -= ns;
+  return log;
+}
+
 std::size_t SampleLog::block_before(MonotonicTime from) const {
   // If a block's first delta starts at `from`, the block before it may have samples at `from`, too.
   const auto at = std::lower_bound(blocks_.begin(), blocks_.end(), from.ns,

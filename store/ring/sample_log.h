@@ -63,6 +63,9 @@ class SampleLog {
     });
   }
 
+  /// The same samples, so much earlier.
+  [[nodiscard]] SampleLog earlier_by(std::int64_t ns) const;
+
   [[nodiscard]] std::size_t count() const { return count_; }
   /// Times of the earliest and the latest sample; meaningless in an empty log.
   [[nodiscard]] MonotonicTime first() const { return first_; }

@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Any bytes as blocks of the archive: a value that can be written and read again, or an error, never a crash. The first
-// byte says whether the rest is a block, or columns of one or two blocks, each after its size in two bytes: bytes that
+// byte says whether the rest is a block, or columns of up to three blocks, each after its size in two bytes: bytes that
 // were changed at random have no valid checksum, so that they would not get far.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <limits>
+#include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "archive/codec/additions.h"
 #include "archive/codec/block.h"
 #include "archive/codec/minute.h"
 #include "archive/codec/names.h"
+#include "archive/codec/samples.h"
 #include "archive/reading/renumbering.h"
 
 namespace {
@@ -25,6 +28,7 @@ using flamed::archive::Column;
 using flamed::archive::DictionarySize;
 using flamed::archive::Minute;
 using flamed::archive::Name;
+using flamed::archive::Sample;
 
 using Bytes = std::vector<std::byte>;
 
@@ -57,15 +61,30 @@ void use_minute(std::span<const std::byte> block, const DictionarySize& dictiona
   if (!read.ok() || read->pairs != minute->pairs || read->end != minute->end) std::abort();
 }
 
+std::optional<std::vector<Sample>> use_samples(std::span<const std::byte> block, const Minute& minute) {
+  Result<std::vector<Sample>> samples = flamed::archive::decode_samples(block, minute);
+  if (!samples.ok()) {
+    if (samples.error().message().empty()) std::abort();
+    return std::nullopt;
+  }
+  const Result<Bytes> again = flamed::archive::encode(std::span<const Sample>(*samples));
+  if (!again.ok()) std::abort();
+  const Result<std::vector<Sample>> read = flamed::archive::decode_samples(*again, minute);
+  if (!read.ok() || *read != *samples) std::abort();
+  return std::move(*samples);
+}
+
 /// A minute of its own, as an excerpt has it, has the same samples and can be read.
-void use_renumbered(std::span<const std::byte> additions_block, std::span<const std::byte> minute_block) {
+void use_renumbered(std::span<const std::byte> additions_block, std::span<const std::byte> minute_block,
+                    std::span<const std::byte> samples_block) {
   const Result<Additions> additions = flamed::archive::decode_additions(additions_block, {});
   if (!additions.ok()) return;
   const Result<Minute> minute = flamed::archive::decode_minute(minute_block, additions->after());
   if (!minute.ok()) return;
   flamed::archive::Renumbering renumbering({{}, {std::numeric_limits<std::int64_t>::max()}});
   renumbering.add(*additions);
-  const flamed::archive::Renumbering::Renumbered numbered = renumbering.take(*minute);
+  std::optional<std::vector<Sample>> samples = use_samples(samples_block, *minute);
+  const flamed::archive::Renumbering::Renumbered numbered = renumbering.take(*minute, samples);
   const Result<Bytes> block = flamed::archive::encode(numbered.additions);
   const Result<Bytes> pairs = flamed::archive::encode(numbered.minute);
   if (!block.ok() || !pairs.ok()) std::abort();
@@ -73,6 +92,7 @@ void use_renumbered(std::span<const std::byte> additions_block, std::span<const 
   if (!read.ok() || read->after() != numbered.additions.after()) std::abort();
   const Result<Minute> again = flamed::archive::decode_minute(*pairs, read->after());
   if (!again.ok() || again->pairs != numbered.minute.pairs || again->pairs.size() != minute->pairs.size()) std::abort();
+  if (samples && !use_samples(*flamed::archive::encode(std::span<const Sample>(*numbered.samples)), *again)) std::abort();
 }
 
 void use_names(std::span<const std::byte> block) {
@@ -121,7 +141,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const Bytes additions = take_block(rest, 12);
     const Bytes minute = take_block(rest, 4);
     use_minute(minute, use_additions(additions));
-    use_renumbered(additions, minute);
+    const Bytes samples = take_block(rest, 4);
+    use_renumbered(additions, minute, samples);
   }
   return 0;
 }

@@ -124,6 +124,36 @@ TEST_CASE("a database without hosts is written on, and read, as before") {
   CHECK(number_in(file, "SELECT user_version FROM pragma_user_version") == 1);
 }
 
+TEST_CASE("a database without single samples is written on, and read, as before") {
+  const TemporaryDirectory folder;
+  const std::string file = folder.path("history/history-00000001.db");
+  REQUIRE(append(*std::make_unique<Archive>(folder.path("history"), options()), kNoon));
+  change(file, "DROP TABLE samples");
+  const auto samples_of = [&](std::int64_t minute) {
+    std::size_t bytes = 0;
+    Result<PeriodReader> reader = PeriodReader::open(file);
+    REQUIRE(reader.ok());
+    const auto visit = [&](std::int64_t, std::span<const std::byte> block) -> Status {
+      bytes += block.size();
+      return {};
+    };
+    REQUIRE(reader->samples_of(minute, visit).ok());
+    return bytes;
+  };
+  CHECK(samples_of(1) == 0);
+  Archive archive(folder.path("history"), options());
+  Minute minute = minute_at({kNoon.ns + kNsPerMinute});
+  minute.sequence = 7;
+  REQUIRE(archive.prepare(minute.wall_start()).ok());
+  REQUIRE(archive.append(minute, Blobs{}.blocks()).ok());
+  const std::vector<PeriodFile::SamplesBlock> blocks{{7, std::vector<std::byte>(10)}, {8, std::vector<std::byte>(20)}};
+  REQUIRE(archive.add_samples(blocks).ok());
+  CHECK(samples_of(1) == 0);
+  CHECK(samples_of(2) == 10);
+  CHECK(number_in(file, "SELECT count(*) FROM samples") == 1);
+  CHECK(number_in(file, "SELECT user_version FROM pragma_user_version") == 1);
+}
+
 TEST_CASE("a minute is a row with its blobs, of a session with the boot's id") {
   const TemporaryDirectory folder;
   Archive archive(folder.path("history"), options());

@@ -14,6 +14,7 @@
 #include "archive/codec/block.h"
 #include "archive/codec/minute.h"
 #include "archive/codec/names.h"
+#include "archive/codec/samples.h"
 #include "test/catch.h"
 
 namespace flamed::archive {
@@ -200,6 +201,84 @@ TEST_CASE("random minutes are the same after they were written and read") {
       REQUIRE(read.ok());
       check_same(*read, written);
     }
+  }
+}
+
+namespace {
+
+/// In the order of time, as many of each pair as it counts.
+std::vector<Sample> random_samples(Random& random, Minute& minute) {
+  std::vector<Sample> samples;
+  for (std::uint32_t pair = 0; pair < minute.pairs.size(); ++pair) {
+    minute.pairs[pair].count = 1 + static_cast<std::uint32_t>(random.below(4));
+    for (std::uint32_t i = 0; i < minute.pairs[pair].count; ++i) {
+      // One in ten comes from the minute before.
+      const auto into = static_cast<std::int64_t>(random.below(60)) - (random.below(10) == 0 ? 5 : 0);
+      samples.push_back(
+          {{minute.start.ns + into * kNsPerSecond}, pair, static_cast<std::uint16_t>(random.below(1U << 16))});
+    }
+  }
+  std::shuffle(samples.begin(), samples.end(), std::mt19937(7));
+  std::stable_sort(samples.begin(), samples.end(),
+                   [](const Sample& a, const Sample& b) { return a.time < b.time; });
+  return samples;
+}
+
+}  // namespace
+
+TEST_CASE("single samples are the same, in the same order, after they were written and read") {
+  for (unsigned seed = 0; seed < 100; ++seed) {
+    INFO("seed " << seed);
+    Random random(seed);
+    Minute minute = random_minute(random, {0, 0, 40, 40, 0});
+    const std::vector<Sample> samples = random_samples(random, minute);
+    const auto block = encode(std::span<const Sample>(samples));
+    REQUIRE(block.ok());
+    const Result<std::vector<Sample>> read = decode_samples(*block, minute);
+    REQUIRE(read.ok());
+    CHECK(*read == samples);
+  }
+}
+
+TEST_CASE("single samples that are not those of the minute are refused") {
+  const Minute minute = small_minute();
+  const std::vector<Sample> samples{{{5}, 0, 1}, {{7}, 1, 0}, {{7}, 0, 1}, {{9}, 2, 0}, {{9}, 0, 0}};
+  const auto refuses = [&](const std::vector<Sample>& wrong) {
+    return !decode_samples(*encode(std::span<const Sample>(wrong)), minute).ok();
+  };
+  CHECK_FALSE(refuses(samples));
+  std::vector<Sample> wrong = samples;
+  wrong.pop_back();
+  CHECK(refuses(wrong));
+  wrong = samples;
+  wrong.push_back({{9}, 0, 0});
+  CHECK(refuses(wrong));
+  wrong = samples;
+  wrong[0].pair = 3;
+  CHECK(refuses(wrong));
+  wrong[0].pair = 1;
+  CHECK(refuses(wrong));
+  wrong = samples;
+  wrong.front().time.ns = std::numeric_limits<std::int64_t>::min() / 2;
+  CHECK(refuses(wrong));
+  wrong = samples;
+  wrong.back().time.ns = std::numeric_limits<std::int64_t>::max() / 2;
+  CHECK(refuses(wrong));
+}
+
+TEST_CASE("damage does not change single samples") {
+  const Minute minute = small_minute();
+  const std::vector<Sample> samples{{{5}, 0, 1}, {{7}, 1, 0}, {{7}, 0, 1}, {{9}, 2, 0}, {{9}, 0, 0}};
+  const auto block = encode(std::span<const Sample>(samples));
+  REQUIRE(block.ok());
+  for (std::size_t i = 0; i < block->size(); ++i) {
+    for (unsigned bit = 0; bit < 8; ++bit) {
+      std::vector<std::byte> damaged = *block;
+      damaged[i] ^= std::byte{1} << bit;
+      // Some bits of zstd's header mean nothing.
+      if (const auto read = decode_samples(damaged, minute)) CHECK(*read == samples);
+    }
+    CHECK_FALSE(decode_samples(std::span(*block).first(i), minute).ok());
   }
 }
 

@@ -100,6 +100,7 @@ struct Recording {
       last_taken = numbering.take(snapshot, *sealed.slot);
       dictionary.add(last_taken.additions);
       CHECK(dictionary.meaning_of(last_taken.minute) == meaning_of(snapshot.data(), *sealed.slot));
+      taken[last] = last_taken.minute;
       ++minutes;
     }
     return last_taken;
@@ -107,6 +108,7 @@ struct Recording {
 
   Numbering numbering{describe};
   Dictionary dictionary;
+  std::map<std::uint32_t, Minute> taken;  ///< by sequence
   std::uint32_t last = 0;
   int minutes = 0;
 };
@@ -167,6 +169,45 @@ TEST_CASE("a process that changed is written again under its number") {
   REQUIRE(recording.dictionary.processes.size() == 1);
   CHECK(recording.dictionary.processes[0].info.ended);
   CHECK(recording.dictionary.states == 2);
+}
+
+TEST_CASE("single samples are known in terms of the minute's pairs, as long as memory has the minute as it was") {
+  // Room for a few minutes, so that users lose stacks.
+  TestStore test({.retention_ns = 60 * kNsPerMinute, .budget_bytes = 2U << 20});
+  Recording recording;
+  std::mt19937_64 random(1);
+  std::size_t known = 0;
+  std::size_t unknown = 0;
+  for (int minute = 0; minute < 40; ++minute) {
+    for (int sample = 0; sample < 300; ++sample) {
+      std::vector<Frame> frames;
+      for (std::size_t depth = 1 + random() % 12; depth > 0; --depth) frames.push_back(code(random() % 100'000));
+      const std::vector<Frame> stack = frames;
+      const auto tid = static_cast<std::int32_t>(100 + random() % 5);
+      test.clock.advance_ns(kNsPerMs);
+      test.store.add({test.clock.monotonic(), kProcess, tid, "worker", stack, {}, static_cast<std::uint16_t>(tid % 3),
+                      tid == 100 ? 1000U : 1001U});
+    }
+    test.pass_minutes(1);
+    recording.take(test.store);
+    const store::Snapshot snapshot = test.store.snapshot();
+    for (const store::SealedSlot& sealed : *snapshot.data().sealed) {
+      const auto samples = recording.numbering.samples_of(sealed);
+      ++(samples ? known : unknown);
+      if (!samples) continue;
+      const std::vector<Pair>& pairs = recording.taken.at(sealed.slot->sequence).pairs;
+      std::vector<std::uint32_t> counts(pairs.size());
+      for (const Sample& sample : *samples) {
+        const Pair& pair = pairs.at(sample.pair);
+        ++counts[sample.pair];
+        CHECK(recording.dictionary.threads[pair.thread].tid % 3 == sample.cpu);
+      }
+      for (std::size_t i = 0; i < pairs.size(); ++i) REQUIRE(counts[i] == pairs[i].count);
+    }
+  }
+  CHECK(known > 40);
+  CHECK(unknown > 10);
+  CHECK(test.store.stats().stacks_given_up > 0);
 }
 
 TEST_CASE("the owner of a thread and of a process are in the dictionary, and whether they are hidden") {

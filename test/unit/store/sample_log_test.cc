@@ -38,6 +38,16 @@ constexpr std::int64_t kForever = std::int64_t{1} << 60;
 
 }  // namespace
 
+TEST_CASE("a log that is moved in time has the same samples, so much earlier") {
+  std::vector<LoggedSample> samples;
+  for (std::uint32_t i = 0; i < 2000; ++i) samples.push_back({{1'000'000 + i * 1000LL}, i % 7, 1});
+  const SampleLog log(samples);
+  const SampleLog moved = log.earlier_by(900'000);
+  CHECK(moved.first().ns == 100'000);
+  CHECK(entries(moved, 100'000, 600'000) == entries(log, 1'000'000, 1'500'000));
+  CHECK(rows(moved, 0, kForever).size() == samples.size());
+}
+
 TEST_CASE("a sealed log returns its samples in the order of time, for any window") {
   std::mt19937_64 random(7);
   for (std::uint64_t cpus : {1U, 2U, 64U, 8192U}) {

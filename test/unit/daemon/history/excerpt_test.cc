@@ -130,6 +130,26 @@ TEST_CASE("an excerpt answers the same as the store, byte for byte") {
         answers(recorded.before.store.snapshot(), without_kernel, namer));
 }
 
+TEST_CASE("an excerpt has the single samples of its minutes, if they are on disk") {
+  const TemporaryDirectory folder;
+  TestStore before;
+  TestHistory on_disk(before, folder.path("history"));
+  sample(before, 20);
+  end(before, on_disk);
+  REQUIRE(archive::write_excerpt(folder.path("history"), minutes(8, 19), folder.path("file.db")).ok());
+  const auto sources = opened(folder.path("file.db"));
+  TestNamer namer;
+  const WallWindow within{{kNoon.ns + 17 * kNsPerMinute - 5 * kNsPerSecond}, {kNoon.ns + 18 * kNsPerMinute + 1}};
+  const store::Profile profile = store::build_profile(with(*sources, within), Selection{within}, sources->namer());
+  CHECK(profile.nodes.front().total_samples == 2 * 3);
+  CHECK(profile.resolution_ns == 1);
+  CHECK(answers_without_addresses(with(*sources, within), Selection{within}, sources->namer()) ==
+        answers_without_addresses(before.store.snapshot(), Selection{within}, namer));
+  const WallWindow earlier{{kNoon.ns + 8 * kNsPerMinute}, {kNoon.ns + 8 * kNsPerMinute + 1}};
+  CHECK(store::build_profile(with(*sources, earlier), Selection{earlier}, sources->namer()).resolution_ns ==
+        kNsPerMinute);
+}
+
 TEST_CASE("an excerpt of several runs has all of them, and the time between them as a gap") {
   const TemporaryDirectory folder;
   TestStore test(kCountsAlone);

@@ -62,16 +62,21 @@ inline store::ProcessInfo info_of(ProcessId id, std::string executable) {
   return info;
 }
 
-/// Some minutes of two users' processes, with all that a minute can have.
+/// Of two users' processes, with all that a minute can have.
+inline void sample_once(TestStore& test, int number) {
+  if (number == 0) {
+    test.store.update_process(info_of(kShell, "/bin/shell"));
+    test.store.update_process(info_of(kServer, "/usr/bin/server"));
+  }
+  const std::uint64_t varying = 0x100 + 16 * static_cast<std::uint64_t>(number);
+  add(test, kShell, 100, kAlice, {code(0x10), code(varying)});
+  add(test, kServer, 201, kBob, {code(0x10), code(0x20), {kKernelModule, 0xffffffff81000010}});
+  add(test, kServer, 202, kBob, {code(0x30)}, store::Truncation::kDepthLimit);
+  test.store.add_lost(store::Loss::kRingFull, 1, test.clock.monotonic());
+}
 inline void sample(TestStore& test, int minutes) {
-  test.store.update_process(info_of(kShell, "/bin/shell"));
-  test.store.update_process(info_of(kServer, "/usr/bin/server"));
   for (int minute = 0; minute < minutes; ++minute) {
-    const std::uint64_t varying = 0x100 + 16 * static_cast<std::uint64_t>(minute);
-    add(test, kShell, 100, kAlice, {code(0x10), code(varying)});
-    add(test, kServer, 201, kBob, {code(0x10), code(0x20), {kKernelModule, 0xffffffff81000010}});
-    add(test, kServer, 202, kBob, {code(0x30)}, store::Truncation::kDepthLimit);
-    test.store.add_lost(store::Loss::kRingFull, 1, test.clock.monotonic());
+    sample_once(test, minute);
     test.pass_minutes(1);
   }
 }
@@ -79,6 +84,7 @@ inline void sample(TestStore& test, int minutes) {
 inline void end(TestStore& test, TestHistory& on_disk) {
   test.store.finish(test.clock.monotonic());
   on_disk.history.write();
+  on_disk.history.write_samples();
   REQUIRE_FALSE(on_disk.history.state().problem);
 }
 

@@ -7,6 +7,8 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "archive/codec/additions.h"
 #include "archive/codec/minute.h"
@@ -102,6 +104,39 @@ TEST_CASE("at the end the open minute is written as far as it is") {
   REQUIRE(written.size() == 1);
   CHECK(written[0].minute.end == test.clock.monotonic());
   CHECK(written[0].minute.pairs.size() == 1);
+}
+
+TEST_CASE("a session ends with the single samples of its last ten minutes, also if another file follows") {
+  TestStore test;
+  HistoryInFolder on_disk(test);
+  const auto sampled = [&](int file) {
+    sqlite3* raw = nullptr;
+    const std::string path = on_disk.folder.path("history/history-0000000" + std::to_string(file) + ".db");
+    REQUIRE(sqlite3_open_v2(path.c_str(), &raw, SQLITE_OPEN_READONLY, nullptr) == SQLITE_OK);
+    const archive::Connection connection(raw);
+    Result<archive::Statement> rows = archive::Statement::prepare(
+        raw, "SELECT count(*), (SELECT max(id) FROM minute) - min(minute) FROM samples");
+    REQUIRE(rows.ok());
+    REQUIRE(rows->step().ok());
+    return std::pair(rows->number(0), rows->number(1));
+  };
+  const auto pass = [&](int minutes) {
+    for (int minute = 0; minute < minutes; ++minute) {
+      test.add({code(static_cast<std::uint64_t>(minute))});
+      test.pass_minutes(1);
+      on_disk.history.write();
+    }
+  };
+  pass(30);
+  CHECK(sampled(1).first == 0);
+  pass(6 * 60);
+  CHECK(sampled(1) == std::pair<std::int64_t, std::int64_t>(10, 9));
+  CHECK(sampled(2).first == 0);
+  test.store.finish(test.clock.monotonic());
+  on_disk.history.write();
+  on_disk.history.write_samples();
+  // And those of the moment since the last full minute.
+  CHECK(sampled(2) == std::pair<std::int64_t, std::int64_t>(11, 10));
 }
 
 TEST_CASE("the thread writes a minute as soon as it is sealed") {

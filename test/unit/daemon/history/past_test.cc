@@ -18,6 +18,7 @@
 #include "archive/reading/check.h"
 #include "daemon/history/history_namer.h"
 #include "store/query/query.h"
+#include "store/query/timed_samples.h"
 #include "test/catch.h"
 #include "test/unit/daemon/history/history_answers.h"
 #include "test/unit/daemon/history/history_fixture.h"
@@ -47,6 +48,7 @@ using test::kDynamic;
 using test::kServer;
 using test::kShell;
 using test::sample;
+using test::sample_once;
 using test::TestHistory;
 
 /// A later run of the daemon, which has sampled for two minutes.
@@ -90,6 +92,65 @@ TEST_CASE("the same question before and after a restart has the same answer, byt
     CHECK(answers(store::seen_by(after.with(window), kAlice), narrow, after.namer) ==
           answers(store::seen_by(before.store.snapshot(), kAlice), narrow, namer));
   }
+}
+
+TEST_CASE("a part of a minute has the same answer before and after an orderly end, byte for byte") {
+  const TemporaryDirectory folder;
+  const std::string boot = GENERATE(std::string("this boot"), std::string("earlier boot"));
+  TestStore before;
+  TestHistory on_disk(before, folder.path("history"), boot);
+  for (int i = 0; i < 300; ++i) {
+    sample_once(before, i);
+    before.clock.advance_ns(kNsPerSecond + i % 7 * 10 * kNsPerMs);
+    before.store.advance(before.clock.monotonic());
+    if (i % 20 == 0) on_disk.history.write();
+  }
+  end(before, on_disk);
+  const WallTime ended = before.clock.wall();
+  Later after(before, folder.path("history"), 90 * kNsPerSecond);
+  TestNamer namer;
+  for (const std::int64_t seconds : {1, 10, 59, 100}) {
+    const WallWindow window{{ended.ns - seconds * kNsPerSecond}, {ended.ns - kNsPerSecond / 2}};
+    CAPTURE(seconds, boot);
+    Snapshot with = after.with(window);
+    const auto answer = [&](const Snapshot& snapshot, store::FrameNamer& names) {
+      // Start times of another boot's processes are told apart.
+      const Selection selection{.window = window, .tids = {{202}}};
+      if (boot == "this boot") return answers(snapshot, Selection{window}, names);
+      return joined(store::test::folded(store::build_profile(snapshot, selection, names)));
+    };
+    CHECK(answer(with, after.namer) == answer(before.store.snapshot(), namer));
+    const store::Profile profile = store::build_profile(with, Selection{window}, after.namer);
+    CHECK(profile.resolution_ns == 1);
+    CHECK(profile.nodes.front().total_samples < static_cast<std::uint64_t>(3 * seconds + 3));
+    store::QueryBudget budget;
+    const auto times = [&](const Snapshot& snapshot, store::FrameNamer& names) {
+      std::vector<std::int64_t> found;
+      const auto samples = store::timed_samples(snapshot, Selection{window}, {}, names, budget).value();
+      for (const store::TimedSample& one : samples.samples) found.push_back(one.time.ns);
+      return found;
+    };
+    CHECK(times(with, after.namer) == times(before.store.snapshot(), namer));
+  }
+}
+
+TEST_CASE("single samples that are damaged cost the answer its resolution alone") {
+  const TemporaryDirectory folder;
+  TestStore before;
+  TestHistory on_disk(before, folder.path("history"));
+  sample(before, 3);
+  end(before, on_disk);
+  const std::string file = folder.path("history/history-00000001.db");
+  sqlite3* raw = nullptr;
+  REQUIRE(sqlite3_open_v2(file.c_str(), &raw, SQLITE_OPEN_READWRITE, nullptr) == SQLITE_OK);
+  const archive::Connection connection(raw);
+  REQUIRE(archive::run(raw, "UPDATE samples SET block = zeroblob(length(block))").ok());
+  Later after(before, folder.path("history"), kNsPerMinute);
+  const WallWindow window{{kNoon.ns + 10 * kNsPerSecond}, {kNoon.ns + 20 * kNsPerSecond}};
+  const store::Profile profile = store::build_profile(after.with(window), Selection{window}, after.namer);
+  CHECK(profile.resolution_ns == kNsPerMinute);
+  CHECK(profile.nodes.front().total_samples == 3);
+  CHECK_FALSE(archive::check_history(folder.path("history"))->problems.empty());
 }
 
 TEST_CASE("a window over memory and disk alike has the samples of both, and the time without flamed as a gap") {
