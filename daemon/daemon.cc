@@ -91,6 +91,8 @@ constexpr std::size_t kIndexShare = 8;
 
 /// At the end the last minute's frames are named within this time, or stay unnamed.
 constexpr std::chrono::seconds kLastNames{5};
+/// Before a minute is written as it is so far.
+constexpr std::chrono::seconds kLongestDrain{2};
 
 /// Raises the limit of open files as far as possible; returns how many may be modules.
 std::size_t raise_open_file_limit() {
@@ -458,6 +460,7 @@ class Daemon::Parts {
     if (folder.empty()) return nullptr;
     return std::make_unique<History>(
         History::Parts{store_, modules_, clock_, cache_, [this] { return budget_.may_work_in_background(); },
+                       [this](MonotonicTime time) { stored_.await(time, kLongestDrain); },
                        [this] { return static_cast<std::uint32_t>(sampler_->figures().cpus()); },
                        [this](const store::WallWindow& window) { return accounts_.machine(window).ns; }},
         std::move(folder), history_options(config_));

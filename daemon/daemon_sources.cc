@@ -28,6 +28,8 @@ using api::Metric;
 constexpr std::int64_t kFreshNs = kNsPerSecond;
 /// If ingest is behind, answers have only the samples that it has stored after this wait.
 constexpr std::chrono::milliseconds kLongestAwait{200};
+/// A disk that takes a minute's history for so long does not answer.
+constexpr std::int64_t kLongWriteNs = 10 * kNsPerSecond;
 
 Metric single(Metric::Type type, std::string name, std::string help, double value) {
   return {std::move(name), std::move(help), type, {{{}, value}}};
@@ -442,11 +444,15 @@ api::Component DaemonSources::history_health() const {
     component.ok = false;
     component.detail += "; what is on disk is not answered whole: " + problem;
   }
+  if (state.waits_since && parts_.clock.wall().ns - state.waits_since->ns > kLongWriteNs) {
+    component.ok = false;
+    component.detail += "; the disk has not answered since " + store::to_text(*state.waits_since);
+  }
   if (state.problem) {
     component.ok = false;
     component.detail += "; nothing is written since " + store::to_text(state.problem->since) + ": " +
                         state.problem->reason +
-                        ". It is tried again each minute, and what memory still has is written then";
+                        ". It is tried again twice a minute, and what memory still has is written then";
   }
   return component;
 }

@@ -26,6 +26,10 @@ struct Pair {
   friend auto operator<=>(const Pair&, const Pair&) = default;
 };
 
+/// Whether a minute is over, or is written as it is so far: then the same minute comes again, with all that it adds to
+/// the dictionary, and replaces it.
+enum class Ending : std::uint8_t { kOver, kSoFar };
+
 /// As in store::SlotBounds and store::Slot.
 struct Minute {
   MonotonicTime start;

@@ -144,8 +144,8 @@ Status Archive::check_room() const {
   return {};
 }
 
-Status Archive::append(const Minute& minute, const PeriodFile::Blocks& blocks) {
-  const Status appended = file_->append(minute, blocks);
+Status Archive::append(const Minute& minute, const PeriodFile::Blocks& blocks, Ending ending) {
+  const Status appended = file_->append(minute, blocks, ending);
   begins_session_ = !appended;
   if (!appended) {
     Error error = Error(appended.error()).with_context(path_of(entries_.back().number));
@@ -153,7 +153,7 @@ Status Archive::append(const Minute& minute, const PeriodFile::Blocks& blocks) {
     file_.reset();
     return error;
   }
-  ++stats_.minutes;
+  if (ending == Ending::kOver) ++stats_.minutes;
   measure_newest();
   keep_limits();
   tell();

@@ -54,7 +54,8 @@ class Archive {
   Result<bool> prepare(WallTime start);
 
   /// The minute is on the disk, or an Error says why not; then the next one begins a session.
-  Status append(const Minute& minute, const PeriodFile::Blocks& blocks);
+  Status append(const Minute& minute, const PeriodFile::Blocks& blocks,
+                Ending ending = Ending::kOver);
 
   /// Single samples of minutes of the open session.
   Status add_samples(std::span<const PeriodFile::SamplesBlock> blocks);
@@ -65,7 +66,7 @@ class Archive {
   struct Stats {
     std::size_t files = 0;
     std::uint64_t bytes = 0;
-    std::uint64_t minutes = 0;          ///< appended since the start
+    std::uint64_t minutes = 0;          ///< that are over, appended since the start
     std::uint64_t files_unlinked = 0;   ///< since the start
     std::optional<WallTime> oldest;     ///< the first minute of the oldest file that can be read
     std::vector<std::string> unusable;  ///< "history-00000007.db: damaged: ..."

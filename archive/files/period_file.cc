@@ -133,6 +133,8 @@ Status check_header(const std::string& path) {
   const ssize_t size = ::pread(file.get(), header.data(), header.size(), 0);
   if (size < 0) return Error::from_errno("cannot read it");
   if (size == 0) return {};
+  // The power went while the database was made: its journal says what is to be taken back. Later ones have none.
+  if (::access((path + "-journal").c_str(), F_OK) == 0) return {};
   constexpr std::string_view kMagic("SQLite format 3\0", 16);
   if (static_cast<std::size_t>(size) < header.size() ||
       !std::equal(kMagic.begin(), kMagic.end(), header.begin(),
@@ -257,6 +259,7 @@ void PeriodFile::begin_session(Session session) {
   program_ = session.program;
   host_ = session.host;
   session_.reset();
+  so_far_.reset();
 }
 
 Status PeriodFile::in_transaction(const std::function<Status()>& write) {
@@ -279,10 +282,25 @@ Status PeriodFile::add_samples(std::span<const SamplesBlock> blocks) {
   });
 }
 
-Status PeriodFile::append(const Minute& minute, const Blocks& blocks) {
+Status PeriodFile::append(const Minute& minute, const Blocks& blocks, Ending ending) {
   sqlite3* const connection = connection_.get();
   const std::optional<std::int64_t> session = session_;
-  if (Status written = in_transaction([&] { return write(minute, blocks); }); !written) {
+  const bool replaces = so_far_ && so_far_->sequence == minute.sequence;
+  std::int64_t id = 0;
+  const auto write_all = [&]() -> Status {
+    const Result<std::int64_t> row = write(minute, blocks);
+    if (!row) return row.error();
+    id = *row;
+    if (!replaces) return {};
+    // After the new row, which thus has a higher id than all before: a reader sees that it is new.
+    const std::string old = std::to_string(so_far_->id);
+    for (const char* rows : {"minute WHERE id = ", "additions WHERE minute = ", "pairs WHERE minute = ",
+                             "names WHERE minute = "}) {
+      if (Status removed = run(connection, ("DELETE FROM " + (rows + old)).c_str()); !removed) return removed;
+    }
+    return {};
+  };
+  if (Status written = in_transaction(write_all); !written) {
     session_ = session;
     return written;
   }
@@ -290,7 +308,9 @@ Status PeriodFile::append(const Minute& minute, const Blocks& blocks) {
   const WallTime end = minute.wall_end();
   if (!recorded_) recorded_ = Recorded{start, end, 0};
   recorded_->last = std::max(recorded_->last, end);
-  recorded_->total_ns += end.ns - start.ns;
+  recorded_->total_ns += end.ns - start.ns - (replaces ? so_far_->length_ns : 0);
+  so_far_.reset();
+  if (ending == Ending::kSoFar) so_far_ = {minute.sequence, id, end.ns - start.ns};
   if (log_pages_ >= kCheckpointPages) {
     // That it can't be emptied now is not this minute's problem: see is_held().
     static_cast<void>(sqlite3_wal_checkpoint_v2(connection, nullptr, SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr));
@@ -298,26 +318,30 @@ Status PeriodFile::append(const Minute& minute, const Blocks& blocks) {
   return {};
 }
 
-Status PeriodFile::write(const Minute& minute, const Blocks& blocks) {
+Result<std::int64_t> PeriodFile::write(const Minute& minute, const Blocks& blocks) {
   if (!session_) {
     add_session_->bind(1, boot_id_).bind(2, run_).bind(3, program_).bind(4, host_);
-    if (Status added = add_session_->run(); !added) return added;
+    if (const Status added = add_session_->run(); !added) return added.error();
     session_ = sqlite3_last_insert_rowid(connection_.get());
   }
   add_minute_->bind(1, *session_).bind(2, std::int64_t{minute.sequence});
   add_minute_->bind(3, minute.wall_start().ns).bind(4, minute.wall_end().ns).bind(5, minute.period_ns);
   add_minute_->bind(6, static_cast<std::int64_t>(minute.quality.stored()));
   add_minute_->bind(7, static_cast<std::int64_t>(minute.quality.lost_total()));
-  if (Status added = add_minute_->run(); !added) return added;
+  if (const Status added = add_minute_->run(); !added) return added.error();
   const std::int64_t id = sqlite3_last_insert_rowid(connection_.get());
-  if (Status added = add_additions_->bind(1, id).bind(2, blocks.additions).run(); !added) return added;
-  if (!blocks.names.empty()) {
-    if (Status added = add_names_->bind(1, id).bind(2, blocks.names).run(); !added) return added;
+  const auto add = [&](std::optional<Statement>& statement, std::span<const std::byte> block) {
+    return statement->bind(1, id).bind(2, block).run();
+  };
+  if (const Status added = add(add_additions_, blocks.additions); !added) return added.error();
+  if (const Status added = add(add_pairs_, blocks.pairs); !added) return added.error();
+  for (const auto& [statement, block] :
+       {std::pair<std::optional<Statement>&, std::span<const std::byte>>(add_names_, blocks.names),
+        {add_samples_, blocks.samples}}) {
+    if (block.empty()) continue;
+    if (const Status added = add(statement, block); !added) return added.error();
   }
-  if (!blocks.samples.empty()) {
-    if (Status added = add_samples_->bind(1, id).bind(2, blocks.samples).run(); !added) return added;
-  }
-  return add_pairs_->bind(1, id).bind(2, blocks.pairs).run();
+  return id;
 }
 
 bool PeriodFile::is_held() const { return log_pages_ >= kHeldPages; }

@@ -58,7 +58,7 @@ class PeriodFile {
     std::span<const std::byte> samples{};  ///< likewise
   };
   /// One transaction; when it returns, the minute is on the disk. On an Error nothing of it is.
-  Status append(const Minute& minute, const Blocks& blocks);
+  Status append(const Minute& minute, const Blocks& blocks, Ending ending = Ending::kOver);
 
   struct SamplesBlock {
     std::uint32_t sequence = 0;  ///< of a minute of the session
@@ -77,7 +77,8 @@ class PeriodFile {
 
   Status prepare(const char* new_file, const char* settings);
   Status in_transaction(const std::function<Status()>& write);
-  Status write(const Minute& minute, const Blocks& blocks);
+  /// The id of its row.
+  Result<std::int64_t> write(const Minute& minute, const Blocks& blocks);
 
   const Connection connection_;
   std::optional<Statement> add_session_, add_minute_, add_additions_, add_pairs_, add_names_, add_samples_,
@@ -85,6 +86,12 @@ class PeriodFile {
   std::string boot_id_, program_, host_;
   std::int64_t run_ = 0;
   std::optional<std::int64_t> session_;  ///< its row; empty: not written yet
+  struct SoFar {
+    std::uint32_t sequence = 0;
+    std::int64_t id = 0;  ///< of its row
+    std::int64_t length_ns = 0;
+  };
+  std::optional<SoFar> so_far_;  ///< of the session: the newest minute, if it is not over
   std::optional<Recorded> recorded_;
   int log_pages_ = 0;
 };

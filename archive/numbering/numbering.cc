@@ -49,12 +49,16 @@ bool is_known_gap(const std::vector<store::Gap>& known, const store::Gap& gap) {
 
 }  // namespace
 
-Numbering::Numbered Numbering::take(const store::Snapshot& snapshot, const store::Slot& slot) {
+Numbering::Numbered Numbering::take(const store::Snapshot& snapshot, const store::Slot& slot, Ending ending) {
   const store::SnapshotData& data = snapshot.data();
-  additions_ = {};
-  additions_.before = size_;
-  follow(data);
+  if (!goes_on_) {
+    additions_ = {};
+    additions_.before = size_;
+  }
+  goes_on_ = ending == Ending::kSoFar;
   Numbered numbered;
+  numbered.first_frame = size_.frames;
+  follow(data);
   Minute& minute = numbered.minute;
   minute.start = slot.bounds.start;
   minute.end = slot.bounds.end;
@@ -72,9 +76,11 @@ Numbering::Numbered Numbering::take(const store::Snapshot& snapshot, const store
     });
   });
   std::sort(minute.pairs.begin(), minute.pairs.end());
-  taken_.push_back({slot.sequence, hash_of(minute.pairs)});
-  if (taken_.size() > kRemembered) taken_.pop_front();
-  numbered.additions = std::exchange(additions_, {});
+  if (ending == Ending::kOver) {
+    taken_.push_back({slot.sequence, hash_of(minute.pairs)});
+    if (taken_.size() > kRemembered) taken_.pop_front();
+  }
+  numbered.additions = additions_;
   numbered.frames = std::exchange(added_frames_, {});
   return numbered;
 }

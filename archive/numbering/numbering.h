@@ -39,11 +39,12 @@ class Numbering {
   struct Numbered {
     Additions additions;
     Minute minute;
-    std::vector<Frame> frames;  ///< those that are added, as the store has them
+    std::uint32_t first_frame = 0;  ///< the number of the first of `frames`
+    std::vector<Frame> frames;      ///< those that are new with this call, as the store has them
   };
-  /// The slot is a sealed one of the snapshot; snapshots and slots come in their order. Both values must be written, or
-  /// no more of this session.
-  Numbered take(const store::Snapshot& snapshot, const store::Slot& slot);
+  /// The slot is of the snapshot; snapshots and slots come in their order. Both values must be written, or no more of
+  /// this session.
+  Numbered take(const store::Snapshot& snapshot, const store::Slot& slot, Ending ending = Ending::kOver);
 
   /// Of so many minutes that were taken last, single samples can be asked for.
   static constexpr std::size_t kRemembered = 16;
@@ -80,8 +81,9 @@ class Numbering {
   Numbers stacks_, frames_, threads_, processes_;
   std::unordered_map<ModuleId, std::uint32_t> modules_;
   DictionarySize size_;              ///< with additions_
-  Additions additions_;              ///< for the next minute
-  std::vector<Frame> added_frames_;  ///< likewise
+  Additions additions_;              ///< since the last minute that is over
+  std::vector<Frame> added_frames_;  ///< since the last call
+  bool goes_on_ = false;             ///< the last minute is not over
   std::deque<Taken> taken_;
   std::vector<std::uint32_t> path_;  ///< scratch
 };

@@ -62,18 +62,30 @@ void MinuteIndex::read_rows(std::uint64_t number, File& file) {
   for (const PeriodReader::SessionRow& row : *sessions) {
     sessions_.insert_or_assign(SessionKey{number, row.id}, Session{row.boot_id, row.run, row.program, row.host});
   }
+  const auto at = std::upper_bound(rows_.begin(), rows_.end(), number, [](std::uint64_t file_number, const Row& row) {
+    return file_number < row.session.file;
+  });
+  const auto first = at - rows_.begin();
   std::vector<Row> added;
   for (const PeriodReader::MinuteRow& row : *rows) {
     file.newest = row.id;
     const SessionKey session{number, row.session};
-    if (is_sane(row) && sessions_.contains(session)) {
-      added.push_back({session, row.id, row.sequence, row.start, row.end, next_ordinal_++});
+    if (!is_sane(row) || !sessions_.contains(session)) continue;
+    Row next{session, row.id, row.sequence, row.start, row.end, 0};
+    Row* const last = !added.empty() ? &added.back() : first != 0 ? &rows_[static_cast<std::size_t>(first) - 1] : nullptr;
+    if (last != nullptr && is_same_minute(*last, next)) {
+      next.ordinal = last->ordinal;
+      *last = next;
+    } else {
+      next.ordinal = next_ordinal_++;
+      added.push_back(next);
     }
   }
-  const auto at = std::upper_bound(rows_.begin(), rows_.end(), number, [](std::uint64_t file_number, const Row& row) {
-    return file_number < row.session.file;
-  });
-  rows_.insert(at, added.begin(), added.end());
+  rows_.insert(rows_.begin() + first, added.begin(), added.end());
+}
+
+bool MinuteIndex::is_same_minute(const Row& a, const Row& b) const {
+  return a.sequence == b.sequence && session(a.session).run == session(b.session).run;
 }
 
 std::vector<Error> MinuteIndex::unusable() const {

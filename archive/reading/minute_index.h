@@ -50,7 +50,7 @@ class MinuteIndex {
   /// Why databases can't be read, of those that can't: damaged ones, such of another version, or the disk fails.
   [[nodiscard]] std::vector<Error> unusable() const;
 
-  /// In the order in which they were written.
+  /// In the order in which they were written. A minute that was written before it was over is there once.
   [[nodiscard]] const std::vector<Row>& rows() const { return rows_; }
   [[nodiscard]] const Session& session(const SessionKey& key) const { return sessions_.at(key); }
   /// False once its database is gone.
@@ -69,6 +69,7 @@ class MinuteIndex {
   static constexpr std::uint64_t kOnly = 1;
 
   void read_rows(std::uint64_t number, File& file);
+  [[nodiscard]] bool is_same_minute(const Row& a, const Row& b) const;
   void forget(std::uint64_t number);
 
   const std::string folder_;  ///< empty: a single database

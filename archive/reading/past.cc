@@ -160,10 +160,11 @@ bool Past::is_in(const SnapshotData& recent, const MinuteIndex::Row& row) const 
 
 bool Past::knows_all_before(const SnapshotData& recent) const {
   const std::uint32_t oldest = oldest_in(recent);
-  const auto is_last_before = [&](const MinuteIndex::Row& row) {
-    return row.sequence == oldest - 1 && index_.session(row.session).run == options_.run;
+  // Before its successor is known, a minute may be known as it was before it was over.
+  const auto is_after = [&](const MinuteIndex::Row& row) {
+    return row.sequence >= oldest && index_.session(row.session).run == options_.run;
   };
-  return has_looked_ && (oldest == 1 || std::any_of(index_.rows().rbegin(), index_.rows().rend(), is_last_before));
+  return has_looked_ && (oldest == 1 || std::any_of(index_.rows().rbegin(), index_.rows().rend(), is_after));
 }
 
 Past::Plan Past::plan(const SnapshotData& recent, std::span<const store::WallWindow> windows) const {
@@ -215,7 +216,10 @@ void Past::add_restarts(std::optional<WallTime> began, std::vector<store::Gap>& 
 
 store::Snapshot Past::with(const store::Snapshot& recent, std::span<const store::WallWindow> windows) {
   const std::optional<store::WallWindow> retained = store::retained_window(recent);
-  const auto reaches_back = [&](const store::WallWindow& window) { return !retained || window.from < retained->from; };
+  // Or ahead: the clock may have been set back since.
+  const auto reaches_back = [&](const store::WallWindow& window) {
+    return !retained || window.from < retained->from || retained->to < window.from;
+  };
   if (std::none_of(windows.begin(), windows.end(), reaches_back)) return recent;
   const std::unique_lock lock(mutex_, kPatience);
   if (!lock.owns_lock()) {

@@ -23,6 +23,15 @@ constexpr std::int64_t kSampledNs = 10 * kNsPerMinute;
 /// So many take half a second at the end, and 20 MB.
 constexpr std::size_t kMostSamples = std::size_t{1} << 22;
 
+/// When a minute is written as it is so far: then at most 60 s are on no disk. The minute before is there by then, 30 s
+/// after its end at the latest: it is sealed 5 to 10 s after that, and its frames are named for 15 s, or a bit longer.
+constexpr std::int64_t kSoFarNs = 35 * kNsPerSecond;
+
+std::int64_t until_so_far(WallTime now) {
+  const std::int64_t into = ((now.ns - kSoFarNs) % kNsPerMinute + kNsPerMinute) % kNsPerMinute;
+  return kNsPerMinute - into;
+}
+
 archive::ModuleKind kind_of(symbolizer::ModuleKind kind) {
   switch (kind) {
     case symbolizer::ModuleKind::kKernel:
@@ -50,6 +59,18 @@ archive::Archive::Options& with_run(archive::Archive::Options& options) {
 
 }  // namespace
 
+/// The disk may not answer as long as it lives.
+class History::WaitForDisk {
+ public:
+  explicit WaitForDisk(History& history) : history_(history) { history.note_wait(history.parts_.clock.wall()); }
+  ~WaitForDisk() { history_.note_wait(std::nullopt); }
+  WaitForDisk(const WaitForDisk&) = delete;
+  WaitForDisk& operator=(const WaitForDisk&) = delete;
+
+ private:
+  History& history_;
+};
+
 History::History(Parts parts, std::string folder, archive::Archive::Options options)
     : parts_(std::move(parts)),
       folder_(std::move(folder)),
@@ -60,9 +81,14 @@ History::History(Parts parts, std::string folder, archive::Archive::Options opti
 void History::run(const std::stop_token& stop) {
   past_.look();
   std::uint32_t newest = 0;
-  while (const std::optional<std::uint32_t> sealed = parts_.store.await_sealed(newest, stop)) {
-    newest = *sealed;
-    write(stop);
+  while (!stop.stop_requested()) {
+    const auto longest = std::chrono::nanoseconds(until_so_far(parts_.clock.wall()));
+    if (const std::optional<std::uint32_t> sealed = parts_.store.await_sealed(newest, stop, longest)) {
+      newest = *sealed;
+      write(stop);
+    } else if (!stop.stop_requested()) {
+      write_so_far(stop);
+    }
   }
   write(stop);
   write_samples();
@@ -80,10 +106,20 @@ void History::write(const std::stop_token& stop) {
   const store::Snapshot snapshot = parts_.store.snapshot();
   for (const store::SealedSlot& sealed : *snapshot.data().sealed) {
     if (sealed.slot->sequence <= written_) continue;
-    const Status written = write(snapshot, *sealed.slot, stop);
+    const Status written = write(snapshot, *sealed.slot, Ending::kOver, stop);
     note(written);
     if (!written) return;
   }
+}
+
+void History::write_so_far(const std::stop_token& stop) {
+  const MonotonicTime now = parts_.clock.monotonic();
+  parts_.await_samples(now);
+  const store::Snapshot snapshot = parts_.store.snapshot();
+  const std::vector<store::OpenSlot::View>& open = snapshot.data().open;
+  // What is before it comes within seconds, and no number of its additions may be below theirs.
+  if (open.size() != 1 || open.front().sequence != written_ + 1 || open.front().quality.taken() == 0) return;
+  note(write(snapshot, open.front().until(now), Ending::kSoFar, stop));
 }
 
 void History::write_samples() { write_samples(parts_.store.snapshot()); }
@@ -105,6 +141,7 @@ void History::write_samples(const store::Snapshot& snapshot) {
     count += samples->size();
     blocks.push_back({slot->slot->sequence, std::move(*block)});
   }
+  const WaitForDisk wait(*this);
   if (const Status added = archive_.add_samples(blocks); !added) {
     spdlog::warn("windows of less than a minute will be rounded to minutes, since single samples are not written: {}",
                  added.error().message());
@@ -113,10 +150,17 @@ void History::write_samples(const store::Snapshot& snapshot) {
   numbering_.reset();
 }
 
-Status History::write(const store::Snapshot& snapshot, const store::Slot& slot, const std::stop_token& stop) {
+void History::note_wait(std::optional<WallTime> since) {
+  const std::lock_guard lock(mutex_);
+  state_.waits_since = since;
+}
+
+Status History::write(const store::Snapshot& snapshot, const store::Slot& slot, Ending ending,
+                      const std::stop_token& stop) {
   const WallTime start = start_of(slot.bounds, snapshot.data().since);
   if (archive_.would_end_session(start)) write_samples(snapshot);
   const Result<bool> is_new_session = [&] {
+    const WaitForDisk wait(*this);
     const auto nobody_reads = past_.pause();
     return archive_.prepare(start);
   }();
@@ -124,32 +168,40 @@ Status History::write(const store::Snapshot& snapshot, const store::Slot& slot, 
   if (*is_new_session || !numbering_) {
     numbering_.emplace([this](ModuleId id) { return describe(id); });
     names_.begin_session();
+    new_names_.clear();
   }
-  archive::Numbering::Numbered numbered = numbering_->take(snapshot, slot);
+  archive::Numbering::Numbered numbered = numbering_->take(snapshot, slot, ending);
   numbered.minute.cpus = parts_.cpus();
   numbered.minute.cpu_ns_accounted = parts_.machine_cpu_ns({slot.bounds.wall_start(), slot.bounds.wall_end()});
   const Result<std::vector<std::byte>> additions = encode(numbered.additions);
   const Result<std::vector<std::byte>> pairs = encode(numbered.minute);
-  if (additions && pairs) {
+  if (!additions || !pairs) {
+    archive_.end_session();
+  } else {
     const std::vector<std::byte> names = name_frames(numbered, stop);
-    if (Status appended = archive_.append(numbered.minute, {*additions, *pairs, names}); !appended) return appended;
+    const WaitForDisk wait(*this);
+    if (Status appended = archive_.append(numbered.minute, {*additions, *pairs, names}, ending); !appended) {
+      return appended;
+    }
   }
-  std::lock_guard lock(mutex_);
-  state_.missed_minutes += slot.sequence - written_ - 1;
-  written_ = slot.sequence;
-  if (additions && pairs) return {};
-  // Too large for a block; another attempt would fail as well.
-  archive_.end_session();
-  ++state_.missed_minutes;
-  return additions ? pairs.error() : additions.error();
+  if (ending == Ending::kOver) {
+    new_names_.clear();
+    std::lock_guard lock(mutex_);
+    state_.missed_minutes += slot.sequence - written_ - 1;
+    written_ = slot.sequence;
+    // Too large for a block; another attempt would fail as well.
+    if (!additions || !pairs) ++state_.missed_minutes;
+  }
+  if (!additions) return additions.error();
+  return pairs ? Status() : pairs.error();
 }
 
-/// Empty: there are none.
+/// Since the last minute that is over. Empty: there are none.
 std::vector<std::byte> History::name_frames(const archive::Numbering::Numbered& numbered, const std::stop_token& stop) {
-  names_.add(numbered.additions.before.frames, numbered.frames);
-  const std::vector<archive::Name> names = names_.take(stop);
-  if (names.empty()) return {};
-  Result<std::vector<std::byte>> block = encode(std::span<const archive::Name>(names));
+  names_.add(numbered.first_frame, numbered.frames);
+  for (archive::Name& name : names_.take(stop)) new_names_.push_back(std::move(name));
+  if (new_names_.empty()) return {};
+  Result<std::vector<std::byte>> block = encode(std::span<const archive::Name>(new_names_));
   return block ? std::move(*block) : std::vector<std::byte>();
 }
 

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "archive/codec/names.h"
 #include "archive/files/archive.h"
 #include "archive/numbering/numbering.h"
 #include "archive/reading/past.h"
@@ -36,18 +37,23 @@ class History {
     const Clock& clock;
     symbolizer::Symbolizer& symbolizer;
     std::function<bool()> may_name;       ///< false: no CPU time for it now
+    /// Returns when all samples before that time are stored, or after a while.
+    std::function<void(MonotonicTime)> await_samples;
     std::function<std::uint32_t()> cpus;  ///< that are sampled
     /// CPU time of the machine in the kernel's accounts; empty if it is not known.
     std::function<std::optional<std::uint64_t>(const store::WallWindow&)> machine_cpu_ns;
   };
   History(Parts parts, std::string folder, archive::Archive::Options options);
 
-  /// Writes each minute when it is sealed, until `stop` is requested, and then what else is sealed, and the single
-  /// samples of the last minutes.
+  /// Writes each minute when it is sealed, and before, as it is so far, until `stop` is requested. Then what else is
+  /// sealed, and the single samples of the last minutes.
   void run(const std::stop_token& stop);
 
   /// Writes all sealed minutes that are not written yet. After a failure the next call tries again.
   void write(const std::stop_token& stop = {});
+
+  /// Writes the minute that is not over as it is so far, unless something before is not written or it has nothing.
+  void write_so_far(const std::stop_token& stop = {});
 
   /// Writes the single samples of the last minutes, with which the session ends.
   void write_samples();
@@ -66,6 +72,8 @@ class History {
       WallTime since;
     };
     std::optional<Problem> problem;
+    /// Since when the disk has been asked to take something; empty: nobody waits for it.
+    std::optional<WallTime> waits_since;
     std::uint64_t missed_minutes = 0;  ///< that memory dropped before they could be written, or that were too large
   };
   /// Any thread.
@@ -73,12 +81,17 @@ class History {
   [[nodiscard]] const std::string& folder() const { return folder_; }
 
  private:
-  Status write(const store::Snapshot& snapshot, const store::Slot& slot, const std::stop_token& stop);
+  using Ending = archive::Ending;
+
+  class WaitForDisk;
+
+  Status write(const store::Snapshot& snapshot, const store::Slot& slot, Ending ending, const std::stop_token& stop);
   void write_samples(const store::Snapshot& snapshot);
   [[nodiscard]] std::vector<std::byte> name_frames(const archive::Numbering::Numbered& numbered,
                                                    const std::stop_token& stop);
   [[nodiscard]] archive::Module describe(ModuleId id) const;
   void note(const Status& written);
+  void note_wait(std::optional<WallTime> since);
 
   const Parts parts_;
   const std::string folder_;
@@ -86,6 +99,7 @@ class History {
   archive::Past past_;
   FrameNames names_;
   std::optional<archive::Numbering> numbering_;  ///< of the session
+  std::vector<archive::Name> new_names_;         ///< since the last minute that is over
   std::uint32_t written_ = 0;                    ///< the sequence of the newest minute that was written, or can't be
 
   mutable std::mutex mutex_;  ///< guards state_, of which only this thread writes, and has_ended_

@@ -139,6 +139,15 @@ bool OpenSlot::add_long_wait(const LongWait& wait) {
   return true;
 }
 
+Slot OpenSlot::View::until(MonotonicTime time) const {
+  std::vector<HistogramEntry> rows;
+  rows.reserve(entry_count);
+  entries.for_each_below(entry_count, [&](std::uint32_t, const HistogramEntry& entry) { rows.push_back(entry); });
+  Slot slot{bounds, sequence, quality, Histogram(rows)};
+  slot.bounds.end = std::min(bounds.end, std::max(time, MonotonicTime{bounds.start.ns + 1}));
+  return slot;
+}
+
 OpenSlot::View OpenSlot::view() {
   View view{bounds, sequence, quality, entries_.view(), entry_count(), log.view(), nullptr, long_waits_};
   if (waits_ != nullptr) {

@@ -103,6 +103,8 @@ class OpenSlot {
     std::shared_ptr<const View> waits{};
     std::vector<LongWait> long_waits{};
 
+    /// The slot as if it ended then, without its log and its waits.
+    [[nodiscard]] Slot until(MonotonicTime time) const;
     [[nodiscard]] View without_log() const {
       View view = *this;
       view.log = OpenSampleLog::View::discarded();

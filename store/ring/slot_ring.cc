@@ -322,8 +322,9 @@ void SlotRing::sweep(bool even_running_processes) {
 }
 
 std::optional<std::uint32_t> SlotRing::await_sealed(std::unique_lock<std::mutex>& lock, std::uint32_t sequence,
-                                                    const std::stop_token& stop) const {
-  if (!has_sealed_.wait(lock, stop, [&] { return newest_sealed_ > sequence; })) return std::nullopt;
+                                                    const std::stop_token& stop,
+                                                    std::chrono::nanoseconds longest) const {
+  if (!has_sealed_.wait_for(lock, stop, longest, [&] { return newest_sealed_ > sequence; })) return std::nullopt;
   return newest_sealed_;
 }
 

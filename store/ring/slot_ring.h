@@ -7,6 +7,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -102,7 +103,7 @@ class SlotRing {
   void finish(MonotonicTime now);
   /// See Store::await_sealed(). `lock` is the store's.
   std::optional<std::uint32_t> await_sealed(std::unique_lock<std::mutex>& lock, std::uint32_t sequence,
-                                            const std::stop_token& stop) const;
+                                            const std::stop_token& stop, std::chrono::nanoseconds longest) const;
   /// See Store::take_live_modules(). Needs no lock.
   std::optional<std::vector<ModuleId>> take_live_modules();
 

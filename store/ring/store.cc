@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -114,9 +115,10 @@ class Store::State {
     ring_.finish(now);
   }
 
-  std::optional<std::uint32_t> await_sealed(std::uint32_t sequence, const std::stop_token& stop) const {
+  std::optional<std::uint32_t> await_sealed(std::uint32_t sequence, const std::stop_token& stop,
+                                            std::chrono::nanoseconds longest) const {
     std::unique_lock lock(mutex_);
-    return ring_.await_sealed(lock, sequence, stop);
+    return ring_.await_sealed(lock, sequence, stop, longest);
   }
 
   std::optional<std::vector<ModuleId>> take_live_modules() { return ring_.take_live_modules(); }
@@ -174,8 +176,9 @@ bool Store::end_process(ProcessId id, WallTime ended) { return state_->end_proce
 void Store::set_period_ns(std::int64_t period_ns, MonotonicTime from) { state_->set_period_ns(period_ns, from); }
 void Store::advance(MonotonicTime now) { state_->advance(now); }
 void Store::finish(MonotonicTime now) { state_->finish(now); }
-std::optional<std::uint32_t> Store::await_sealed(std::uint32_t sequence, const std::stop_token& stop) const {
-  return state_->await_sealed(sequence, stop);
+std::optional<std::uint32_t> Store::await_sealed(std::uint32_t sequence, const std::stop_token& stop,
+                                                 std::chrono::nanoseconds longest) const {
+  return state_->await_sealed(sequence, stop, longest);
 }
 std::optional<std::vector<ModuleId>> Store::take_live_modules() { return state_->take_live_modules(); }
 Snapshot Store::snapshot() const { return state_->snapshot(); }

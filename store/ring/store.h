@@ -7,6 +7,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -148,8 +149,10 @@ class Store {
 
   [[nodiscard]] Snapshot snapshot() const;
 
-  /// Waits until a slot with a higher sequence is sealed, and returns that of the newest. Empty: `stop` was requested.
-  [[nodiscard]] std::optional<std::uint32_t> await_sealed(std::uint32_t sequence, const std::stop_token& stop) const;
+  /// Waits until a slot with a higher sequence is sealed, and returns that of the newest. Empty: `stop` was requested,
+  /// or none was sealed for so long.
+  [[nodiscard]] std::optional<std::uint32_t> await_sealed(std::uint32_t sequence, const std::stop_token& stop,
+                                                          std::chrono::nanoseconds longest) const;
 
   /// Changes whenever the writer has added something. Costs nothing.
   [[nodiscard]] std::uint64_t revision() const;

@@ -8,16 +8,21 @@
 #include <chrono>
 #include <csignal>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "archive/files/sqlite.h"
+#include "archive/reading/check.h"
 #include "test/catch.h"
 #include "test/kernel/folded_stacks.h"
 #include "test/support/child_process.h"
@@ -157,6 +162,57 @@ TEST_CASE("after SIGKILL the minutes that were complete are answered") {
   CHECK(samples > 0);
   CHECK(number_in(file, "SELECT sum(samples) FROM minute") >= samples);
   CHECK(daemon.end().exit_code == 0);
+}
+
+TEST_CASE("SIGKILL at any moment costs a minute at most, and nothing that was written is damaged") {
+  // FLAMED_KILLS=200 takes half an hour.
+  const char* asked = std::getenv("FLAMED_KILLS");
+  const int kills = asked == nullptr ? 4 : std::atoi(asked);
+  constexpr int kAtOnce = 8;
+  constexpr std::int64_t kMostNs = 60'000'000'000;
+  const auto now_ns = [] {
+    return std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
+  };
+  std::mt19937 random(std::random_device{}());
+  const ChildProcess busy({victim("known_chain")});
+  const TemporaryDirectory folder;
+  std::vector<double> lost_seconds;
+  while (static_cast<int>(lost_seconds.size()) < kills) {
+    struct Run {
+      std::string history;
+      std::unique_ptr<RunningDaemon> daemon;
+      std::int64_t began_ns = 0;
+      std::chrono::steady_clock::time_point ends;
+    };
+    std::vector<Run> runs(static_cast<std::size_t>(std::min(kAtOnce, kills - static_cast<int>(lost_seconds.size()))));
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      Run& run = runs[i];
+      run.history = folder.path("history-" + std::to_string(i));
+      // Several of them must not slow each other down.
+      run.daemon = std::make_unique<RunningDaemon>(
+          std::vector<std::string>{"--history", run.history, "--frequency", "19", "--unwind", "fp"});
+      run.began_ns = now_ns();
+      run.ends = std::chrono::steady_clock::now() + std::chrono::milliseconds(40'000 + random() % 80'000);
+    }
+    std::sort(runs.begin(), runs.end(), [](const Run& a, const Run& b) { return a.ends < b.ends; });
+    for (Run& run : runs) {
+      std::this_thread::sleep_until(run.ends);
+      const std::int64_t killed_ns = now_ns();
+      run.daemon->process().kill();
+      const Result<archive::Checked> checked = archive::check_history(run.history);
+      REQUIRE(checked.ok());
+      INFO((checked->problems.empty() ? std::string() : checked->problems.front()));
+      CHECK(checked->problems.empty());
+      const auto until_ns = static_cast<std::int64_t>(
+          number_in(run.history + "/history-00000001.db", "SELECT ifnull(max(wall_end_ns), 0) FROM minute"));
+      const std::int64_t lost_ns = killed_ns - std::max(until_ns, run.began_ns);
+      CHECK(lost_ns <= kMostNs);
+      lost_seconds.push_back(static_cast<double>(lost_ns) / 1e9);
+    }
+  }
+  std::sort(lost_seconds.begin(), lost_seconds.end());
+  std::printf("%zu kills: median %.1f s, at most %.1f s not on disk\n", lost_seconds.size(),
+              lost_seconds[lost_seconds.size() / 2], lost_seconds.back());
 }
 
 TEST_CASE("a stretch is exported while the daemon runs, and --open answers from it as the daemon does") {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/ring/store.h"
 
+#include <chrono>
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -570,21 +571,23 @@ TEST_CASE("a finished store has sealed all its slots, and answers as before") {
   CHECK(folded(t.profile()) == before);
 }
 
-TEST_CASE("who waits for a sealed slot is told which is the newest, or that he is to stop") {
+TEST_CASE("who waits for a sealed slot is told which is the newest, or that there is none") {
+  constexpr std::chrono::seconds kLong{60};
   TestStore t;
   std::stop_source stop;
   t.add({code(16)});
   t.pass_minutes(2);
   t.pass(10);
-  const std::optional<std::uint32_t> first = t.store.await_sealed(0, stop.get_token());
+  const std::optional<std::uint32_t> first = t.store.await_sealed(0, stop.get_token(), kLong);
   REQUIRE(first);
   std::optional<std::uint32_t> next;
-  std::thread waiter([&] { next = t.store.await_sealed(*first, stop.get_token()); });
+  std::thread waiter([&] { next = t.store.await_sealed(*first, stop.get_token(), kLong); });
   t.pass_minutes(1);
   waiter.join();
   CHECK(next == *first + 1);
+  CHECK_FALSE(t.store.await_sealed(*next, stop.get_token(), std::chrono::milliseconds(1)));
   stop.request_stop();
-  CHECK_FALSE(t.store.await_sealed(*next, stop.get_token()));
+  CHECK_FALSE(t.store.await_sealed(*next, stop.get_token(), kLong));
 }
 
 }  // namespace flamed::store::test

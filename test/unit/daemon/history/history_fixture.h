@@ -53,6 +53,7 @@ struct TestHistory {
             test.clock,
             symbolizer,
             [this] { return may_name; },
+            [](MonotonicTime) {},
             [] { return 4U; },
             [](const store::WallWindow& window) -> std::optional<std::uint64_t> {
               return static_cast<std::uint64_t>(window.to.ns - window.from.ns);

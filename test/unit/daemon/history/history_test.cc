@@ -13,6 +13,7 @@
 #include "archive/codec/additions.h"
 #include "archive/codec/minute.h"
 #include "archive/files/sqlite.h"
+#include "archive/reading/check.h"
 #include "base/thread.h"
 #include "test/catch.h"
 #include "test/unit/daemon/history/history_fixture.h"
@@ -104,6 +105,59 @@ TEST_CASE("at the end the open minute is written as far as it is") {
   REQUIRE(written.size() == 1);
   CHECK(written[0].minute.end == test.clock.monotonic());
   CHECK(written[0].minute.pairs.size() == 1);
+}
+
+TEST_CASE("a minute that is not over is written as it is so far, and replaced once it is over") {
+  TestStore test;
+  HistoryInFolder on_disk(test);
+  const std::string file = on_disk.folder.path("history/history-00000001.db");
+  test.add({code(1), code(2)});
+  test.pass(20);
+  on_disk.history.write_so_far();
+  test.add({code(1), code(3)});
+  test.pass(15);
+  on_disk.history.write_so_far();
+  std::vector<Written> written = read(file);
+  REQUIRE(written.size() == 1);
+  CHECK(written[0].minute.end == test.clock.monotonic());
+  CHECK(written[0].minute.pairs.size() == 2);
+  CHECK(written[0].additions.stacks.size() == 3);
+  CHECK(on_disk.history.state().archive.minutes == 0);
+
+  test.add({code(1), code(4)});
+  test.pass_minutes(1);
+  on_disk.history.write();
+  on_disk.history.write_so_far();  // nothing was sampled since
+  test.add({code(1), code(3)});
+  test.pass(20);
+  on_disk.history.write_so_far();
+  test.pass_minutes(1);
+  on_disk.history.write();
+  written = read(file);
+  REQUIRE(written.size() == on_disk.history.state().archive.minutes);
+  REQUIRE(written.size() == 2);
+  CHECK(written[0].minute.pairs.size() == 3);
+  CHECK(written[0].minute.end.ns - written[0].minute.start.ns == kNsPerMinute);
+  CHECK(written[0].additions.stacks.size() == 4);
+  CHECK(written[1].minute.pairs.size() == 1);
+  CHECK(written[1].additions.stacks.empty());
+  const Result<archive::Checked> checked = archive::check_history(on_disk.folder.path("history"));
+  REQUIRE(checked.ok());
+  CHECK(checked->problems.empty());
+}
+
+TEST_CASE("as long as a sealed minute is not written, no later one is") {
+  TestStore test;
+  HistoryInFolder on_disk(test);
+  test.add({code(1)});
+  test.pass_minutes(1);
+  test.pass(30);
+  test.add({code(2)});
+  on_disk.history.write_so_far();
+  CHECK_FALSE(std::filesystem::exists(on_disk.folder.path("history")));
+  on_disk.history.write();
+  on_disk.history.write_so_far();
+  CHECK(read(on_disk.folder.path("history/history-00000001.db")).size() == 2);
 }
 
 TEST_CASE("a session ends with the single samples of its last ten minutes, also if another file follows") {

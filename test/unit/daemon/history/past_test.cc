@@ -153,6 +153,83 @@ TEST_CASE("single samples that are damaged cost the answer its resolution alone"
   CHECK_FALSE(archive::check_history(folder.path("history"))->problems.empty());
 }
 
+TEST_CASE("after a kill the minute is answered as far as it was written, with its names") {
+  const TemporaryDirectory folder;
+  TestStore before;
+  {
+    TestHistory on_disk(before, folder.path("history"));
+    sample(before, 2);
+    on_disk.history.write();
+    add(before, kShell, 100, kAlice, {code(0x10), code(0x7770)});
+    before.pass(30);
+    on_disk.history.write();
+    on_disk.history.write_so_far();
+    add(before, kShell, 100, kAlice, {code(0x10), code(0x8880)});
+    before.pass(10);
+  }
+  const WallTime killed = before.clock.wall();
+  Later after(before, folder.path("history"), 20 * kNsPerSecond);
+  const WallWindow all{kNoon, after.test.clock.wall()};
+  const store::Profile profile = store::build_profile(after.with(all), Selection{all}, after.namer);
+  CHECK(profile.nodes.front().total_samples == 2 * 3 + 1 + 2 * 3);
+  CHECK(joined(store::test::folded(profile)).find("f1;f1911 1") != std::string::npos);
+  REQUIRE_FALSE(profile.missing.empty());
+  CHECK(profile.missing.back().from.ns == killed.ns - 10 * kNsPerSecond);
+}
+
+TEST_CASE("a minute that was written so far, and then anew in another session, counts once") {
+  const TemporaryDirectory folder;
+  TestStore before({.retention_ns = 3 * kNsPerMinute, .exact_budget_bytes = 0});
+  TestHistory on_disk(before, folder.path("history"));
+  sample(before, 1);
+  on_disk.history.write();
+  add(before, kShell, 100, kAlice, {code(0x10)});
+  before.pass(30);
+  on_disk.history.write_so_far();
+  // The daemon believes that its file is gone, and opens it anew.
+  for (const char* suffix : {"", "-wal", "-shm"}) {
+    const std::string name = folder.path("history/history-0000000");
+    if (std::filesystem::exists(name + "1.db" + suffix)) {
+      std::filesystem::rename(name + "1.db" + suffix, name + "0.db" + suffix);
+    }
+  }
+  const WallWindow all{kNoon, {kNoon.ns + 60 * kNsPerMinute}};
+  TestNamer recent_namer;
+  HistoryNamer namer(recent_namer, &on_disk.history.past());
+  std::uint64_t expected = 3 + 1;
+  for (int minute = 0; minute < 8; ++minute) {
+    // Looks at the disk between the two.
+    on_disk.history.past().look();
+    add(before, kShell, 100, kAlice, {code(0x10)});
+    ++expected;
+    before.pass_minutes(1);
+    on_disk.history.write();
+    CHECK(samples_in(on_disk.history.past().with(before.store.snapshot(), {&all, 1}), all, namer) == expected);
+  }
+}
+
+TEST_CASE("a clock that is a year ahead for a while and then set back costs no minute, and deletes nothing") {
+  constexpr std::int64_t kYearNs = 365 * 24 * 60 * kNsPerMinute;
+  const TemporaryDirectory folder;
+  TestStore before(kCountsAlone);
+  TestHistory on_disk(before, folder.path("history"));
+  sample(before, 3);
+  on_disk.history.write();
+  before.clock.step_wall_ns(kYearNs);
+  sample(before, 3);
+  on_disk.history.write();
+  before.clock.step_wall_ns(-kYearNs);
+  sample(before, 3);
+  end(before, on_disk);
+  CHECK(on_disk.history.state().archive.files_unlinked == 0);
+  CHECK(on_disk.history.state().missed_minutes == 0);
+  Later after(before, folder.path("history"), kNsPerMinute);
+  for (const std::int64_t ahead_ns : {std::int64_t{0}, kYearNs}) {
+    const WallWindow window{{kNoon.ns + ahead_ns}, {kNoon.ns + ahead_ns + 9 * kNsPerMinute}};
+    CHECK(samples_in(after.with(window), window, after.namer) == (ahead_ns == 0 ? 6U * 3 : 3U * 3));
+  }
+}
+
 TEST_CASE("a window over memory and disk alike has the samples of both, and the time without flamed as a gap") {
   const TemporaryDirectory folder;
   TestStore before(kCountsAlone);
