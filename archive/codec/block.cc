@@ -4,6 +4,7 @@
 #include <zstd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <memory>
 #include <string>
@@ -17,6 +18,11 @@ constexpr int kLevel = 3;
 struct FreeContext {
   void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
 };
+
+/// A skippable frame's magic number and the size of its content, both in little endian.
+constexpr std::array<std::byte, 8> kStampHead{std::byte{0x5e}, std::byte{0x2a}, std::byte{0x4d}, std::byte{0x18},
+                                              std::byte{4},    std::byte{0},    std::byte{0},    std::byte{0}};
+constexpr std::size_t kStampBytes = kStampHead.size() + 4;
 
 Error damaged(std::string_view what) { return Error("damaged block: " + std::string(what)); }
 
@@ -48,6 +54,24 @@ Result<std::vector<std::byte>> pack_block(std::uint8_t version, std::span<const 
   block.resize(1 + packed);
   block.shrink_to_fit();
   return block;
+}
+
+std::vector<std::byte> stamped(std::span<const std::byte> block, std::uint32_t stamp) {
+  std::vector<std::byte> bytes;
+  bytes.reserve(block.size() + kStampBytes);
+  bytes.assign(block.begin(), block.end());
+  bytes.insert(bytes.end(), kStampHead.begin(), kStampHead.end());
+  for (unsigned shift = 0; shift < 32; shift += 8) bytes.push_back(static_cast<std::byte>(stamp >> shift));
+  return bytes;
+}
+
+Stamped take_stamp(std::span<const std::byte> bytes) {
+  if (bytes.size() < kStampBytes) return {bytes};
+  const std::span<const std::byte> end = bytes.last(kStampBytes);
+  if (!std::equal(kStampHead.begin(), kStampHead.end(), end.begin())) return {bytes};
+  std::uint32_t stamp = 0;
+  for (std::size_t i = 0; i < 4; ++i) stamp |= static_cast<std::uint32_t>(end[kStampHead.size() + i]) << (8 * i);
+  return {bytes.first(bytes.size() - kStampBytes), stamp};
 }
 
 Result<BlockReader> BlockReader::open(std::span<const std::byte> block, std::uint8_t version, std::size_t columns) {

@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -49,6 +50,16 @@ class Column {
 
 /// An Error if the columns have more than kMostBlockBytes.
 Result<std::vector<std::byte>> pack_block(std::uint8_t version, std::span<const Column> columns);
+
+/// The block with a number behind it that says what it belongs to, so that a block in another one's place is noticed.
+/// It is in a frame that zstd skips (RFC 8878, 3.1.2): the bytes are still a block.
+[[nodiscard]] std::vector<std::byte> stamped(std::span<const std::byte> block, std::uint32_t stamp);
+/// The same apart. A block of flamed's first versions has no stamp.
+struct Stamped {
+  std::span<const std::byte> block;
+  std::optional<std::uint32_t> stamp{};
+};
+[[nodiscard]] Stamped take_stamp(std::span<const std::byte> bytes);
 
 /// The columns of a block. Does not trust its bytes.
 class BlockReader {

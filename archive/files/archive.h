@@ -54,8 +54,7 @@ class Archive {
   Result<bool> prepare(WallTime start);
 
   /// The minute is on the disk, or an Error says why not; then the next one begins a session.
-  Status append(const Minute& minute, const PeriodFile::Blocks& blocks,
-                Ending ending = Ending::kOver);
+  Status append(const Minute& minute, const PeriodFile::Blocks& blocks, Ending ending = Ending::kOver);
 
   /// Single samples of minutes of the open session.
   Status add_samples(std::span<const PeriodFile::SamplesBlock> blocks);

@@ -9,6 +9,9 @@
 #include <array>
 #include <limits>
 #include <utility>
+#include <vector>
+
+#include "archive/codec/block.h"
 
 namespace flamed::archive {
 namespace {
@@ -275,7 +278,8 @@ Status PeriodFile::add_samples(std::span<const SamplesBlock> blocks) {
   if (!session_) return {};
   return in_transaction([&]() -> Status {
     for (const SamplesBlock& samples : blocks) {
-      add_samples_later_->bind(1, std::span<const std::byte>(samples.block)).bind(2, *session_);
+      const std::vector<std::byte> bytes = stamped(samples.block, stamp_of("samples", run_, samples.start));
+      add_samples_later_->bind(1, bytes).bind(2, *session_);
       if (Status added = add_samples_later_->bind(3, std::int64_t{samples.sequence}).run(); !added) return added;
     }
     return {};
@@ -294,8 +298,8 @@ Status PeriodFile::append(const Minute& minute, const Blocks& blocks, Ending end
     if (!replaces) return {};
     // After the new row, which thus has a higher id than all before: a reader sees that it is new.
     const std::string old = std::to_string(so_far_->id);
-    for (const char* rows : {"minute WHERE id = ", "additions WHERE minute = ", "pairs WHERE minute = ",
-                             "names WHERE minute = "}) {
+    for (const char* rows :
+         {"minute WHERE id = ", "additions WHERE minute = ", "pairs WHERE minute = ", "names WHERE minute = "}) {
       if (Status removed = run(connection, ("DELETE FROM " + (rows + old)).c_str()); !removed) return removed;
     }
     return {};
@@ -330,21 +334,32 @@ Result<std::int64_t> PeriodFile::write(const Minute& minute, const Blocks& block
   add_minute_->bind(7, static_cast<std::int64_t>(minute.quality.lost_total()));
   if (const Status added = add_minute_->run(); !added) return added.error();
   const std::int64_t id = sqlite3_last_insert_rowid(connection_.get());
-  const auto add = [&](std::optional<Statement>& statement, std::span<const std::byte> block) {
-    return statement->bind(1, id).bind(2, block).run();
+  const auto add = [&](std::optional<Statement>& statement, std::string_view table, std::span<const std::byte> block) {
+    const std::vector<std::byte> bytes = stamped(block, stamp_of(table, run_, minute.wall_start()));
+    return statement->bind(1, id).bind(2, bytes).run();
   };
-  if (const Status added = add(add_additions_, blocks.additions); !added) return added.error();
-  if (const Status added = add(add_pairs_, blocks.pairs); !added) return added.error();
-  for (const auto& [statement, block] :
-       {std::pair<std::optional<Statement>&, std::span<const std::byte>>(add_names_, blocks.names),
-        {add_samples_, blocks.samples}}) {
-    if (block.empty()) continue;
-    if (const Status added = add(statement, block); !added) return added.error();
+  if (const Status added = add(add_additions_, "additions", blocks.additions); !added) return added.error();
+  if (const Status added = add(add_pairs_, "pairs", blocks.pairs); !added) return added.error();
+  if (!blocks.names.empty()) {
+    if (const Status added = add(add_names_, "names", blocks.names); !added) return added.error();
+  }
+  if (!blocks.samples.empty()) {
+    if (const Status added = add(add_samples_, "samples", blocks.samples); !added) return added.error();
   }
   return id;
 }
 
 bool PeriodFile::is_held() const { return log_pages_ >= kHeldPages; }
+
+std::uint32_t stamp_of(std::string_view table, std::int64_t run, WallTime start) {
+  std::uint32_t hash = 0x811c9dc5U;  // FNV-1a
+  const auto add = [&](std::uint8_t byte) { hash = (hash ^ byte) * 0x01000193U; };
+  for (const char c : table) add(static_cast<std::uint8_t>(c));
+  for (const std::int64_t number : {run, start.ns}) {
+    for (unsigned shift = 0; shift < 64; shift += 8) add(static_cast<std::uint8_t>(number >> shift));
+  }
+  return hash;
+}
 
 Result<Connection> connect_to_read(const std::string& path) {
   const auto of_file = [&](const Error& error) { return Error(error).with_context(path); };

@@ -62,6 +62,7 @@ class PeriodFile {
 
   struct SamplesBlock {
     std::uint32_t sequence = 0;  ///< of a minute of the session
+    WallTime start;              ///< likewise
     std::vector<std::byte> block;
   };
   /// One transaction. On an Error nothing of it is on the disk.
@@ -95,6 +96,9 @@ class PeriodFile {
   std::optional<Recorded> recorded_;
   int log_pages_ = 0;
 };
+
+/// What a minute's block in a table belongs to, see archive/codec/block.h.
+[[nodiscard]] std::uint32_t stamp_of(std::string_view table, std::int64_t run, WallTime start);
 
 /// For reading, also while it is written. An Error with code EBADMSG: it is damaged; ENOTSUP: it has another version,
 /// or is no history.

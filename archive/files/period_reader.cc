@@ -3,9 +3,19 @@
 
 #include <utility>
 
+#include "archive/codec/block.h"
 #include "archive/files/period_file.h"
 
 namespace flamed::archive {
+namespace {
+
+/// With what for_each() needs. A condition follows.
+std::string blocks_of(const std::string& table) {
+  return "SELECT minute.id, block, run, wall_start_ns FROM minute JOIN session ON session.id = minute.session JOIN " +
+         table + " ON " + table + ".minute = minute.id WHERE ";
+}
+
+}  // namespace
 
 Result<PeriodReader> PeriodReader::open(const std::string& path) {
   Result<Connection> connection = connect_to_read(path);
@@ -59,56 +69,51 @@ Result<std::vector<PeriodReader::MinuteRow>> PeriodReader::minutes(std::int64_t 
 Status PeriodReader::for_each_additions(std::int64_t session, std::int64_t after, std::int64_t until,
                                         const Visit& visit) {
   Result<Statement> rows =
-      Statement::prepare(connection_.get(),
-                         "SELECT minute.id, block FROM minute JOIN additions ON additions.minute = minute.id "
-                         "WHERE minute.id > ? AND minute.id <= ? AND session = ? ORDER BY minute.id");
+      Statement::prepare(connection_.get(), blocks_of("additions") +
+                                                "minute.id > ? AND minute.id <= ? AND session = ? ORDER BY minute.id");
   if (!rows) return std::move(rows).error();
   rows->bind(1, after).bind(2, until).bind(3, session);
-  return for_each(*rows, visit);
+  return for_each("additions", *rows, visit);
 }
 
 Status PeriodReader::for_each_names(std::int64_t session, std::int64_t after, const Visit& visit) {
   Result<Statement> rows =
-      Statement::prepare(connection_.get(),
-                         "SELECT minute.id, block FROM minute JOIN names ON names.minute = minute.id "
-                         "WHERE minute.id > ? AND session = ? ORDER BY minute.id");
+      Statement::prepare(connection_.get(), blocks_of("names") + "minute.id > ? AND session = ? ORDER BY minute.id");
   if (!rows) return std::move(rows).error();
   rows->bind(1, after).bind(2, session);
-  return for_each(*rows, visit);
+  return for_each("names", *rows, visit);
 }
 
-Status PeriodReader::pairs_of(std::int64_t minute, const Visit& visit) {
-  Result<Statement> rows = Statement::prepare(connection_.get(), "SELECT minute, block FROM pairs WHERE minute = ?");
-  if (!rows) return std::move(rows).error();
-  rows->bind(1, minute);
-  return for_each(*rows, visit);
-}
+Status PeriodReader::pairs_of(std::int64_t minute, const Visit& visit) { return block_of("pairs", minute, visit); }
 
-Status PeriodReader::names_of(std::int64_t minute, const Visit& visit) {
-  Result<Statement> rows = Statement::prepare(connection_.get(), "SELECT minute, block FROM names WHERE minute = ?");
-  if (!rows) return std::move(rows).error();
-  rows->bind(1, minute);
-  return for_each(*rows, visit);
-}
+Status PeriodReader::names_of(std::int64_t minute, const Visit& visit) { return block_of("names", minute, visit); }
 
 Status PeriodReader::samples_of(std::int64_t minute, const Visit& visit) {
   const Result<bool> has_any = has_samples(connection_.get());
   if (!has_any) return has_any.error();
   if (!*has_any) return {};
-  Result<Statement> rows = Statement::prepare(connection_.get(), "SELECT minute, block FROM samples WHERE minute = ?");
-  if (!rows) return std::move(rows).error();
-  rows->bind(1, minute);
-  return for_each(*rows, visit);
+  return block_of("samples", minute, visit);
 }
 
 Status PeriodReader::check() { return check_pages(connection_.get()); }
 
-Status PeriodReader::for_each(Statement& statement, const Visit& visit) {
+Status PeriodReader::block_of(const std::string& table, std::int64_t minute, const Visit& visit) {
+  Result<Statement> rows = Statement::prepare(connection_.get(), blocks_of(table) + "minute.id = ?");
+  if (!rows) return std::move(rows).error();
+  rows->bind(1, minute);
+  return for_each(table, *rows, visit);
+}
+
+Status PeriodReader::for_each(std::string_view table, Statement& statement, const Visit& visit) {
   for (;;) {
     const Result<bool> row = statement.step();
     if (!row) return row.error();
     if (!*row) return {};
-    if (Status visited = visit(statement.number(0), statement.blob(1)); !visited) return visited;
+    const Stamped bytes = take_stamp(statement.blob(1));
+    if (bytes.stamp && *bytes.stamp != stamp_of(table, statement.number(2), {statement.number(3)})) {
+      return Error("damaged: " + std::string(table) + " of another minute", EBADMSG);
+    }
+    if (Status visited = visit(statement.number(0), bytes.block); !visited) return visited;
   }
 }
 

@@ -8,6 +8,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "archive/files/sqlite.h"
@@ -41,7 +42,8 @@ class PeriodReader {
   /// Those with a higher id than `after`, ascending.
   Result<std::vector<MinuteRow>> minutes(std::int64_t after);
 
-  /// visit(minute, block) returns what is wrong with the block.
+  /// visit(minute, block) returns what is wrong with the block. A block that belongs to another minute is an Error with
+  /// code EBADMSG.
   using Visit = std::function<Status(std::int64_t, std::span<const std::byte>)>;
   /// Of the session's minutes in (after, until], ascending. Stops at the first Error.
   Status for_each_additions(std::int64_t session, std::int64_t after, std::int64_t until, const Visit& visit);
@@ -58,7 +60,8 @@ class PeriodReader {
  private:
   explicit PeriodReader(Connection connection) : connection_(std::move(connection)) {}
 
-  Status for_each(Statement& statement, const Visit& visit);
+  Status block_of(const std::string& table, std::int64_t minute, const Visit& visit);
+  Status for_each(std::string_view table, Statement& statement, const Visit& visit);
 
   Connection connection_;
 };

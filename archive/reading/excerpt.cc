@@ -120,7 +120,8 @@ class SessionCopy {
       }
       is_copied = true;
       std::optional<std::vector<Sample>> samples = read_samples(reader_, row.id, *minute);
-      if (Status written = write(std::move(*minute), std::move(samples)); !written) failed_ = std::move(written).error();
+      if (Status written = write(std::move(*minute), std::move(samples)); !written)
+        failed_ = std::move(written).error();
       return {};
     });
     if (failed_) return *failed_;
@@ -146,7 +147,8 @@ class SessionCopy {
       if (!block) return std::move(block).error();
       single = std::move(*block);
     }
-    if (Status appended = into_.append(numbered.minute, {*additions, *pairs, names, single}); !appended) return appended;
+    if (Status appended = into_.append(numbered.minute, {*additions, *pairs, names, single}); !appended)
+      return appended;
     ++excerpt_.minutes;
     return {};
   }

@@ -72,7 +72,9 @@ void MinuteIndex::read_rows(std::uint64_t number, File& file) {
     const SessionKey session{number, row.session};
     if (!is_sane(row) || !sessions_.contains(session)) continue;
     Row next{session, row.id, row.sequence, row.start, row.end, 0};
-    Row* const last = !added.empty() ? &added.back() : first != 0 ? &rows_[static_cast<std::size_t>(first) - 1] : nullptr;
+    Row* const last = !added.empty() ? &added.back()
+                      : first != 0   ? &rows_[static_cast<std::size_t>(first) - 1]
+                                     : nullptr;
     if (last != nullptr && is_same_minute(*last, next)) {
       next.ordinal = last->ordinal;
       *last = next;

@@ -15,7 +15,16 @@ std::shared_ptr<const InlineChain> unknown(const Frame& frame, const std::string
                            "its name was not kept: flamed ended before it was known"}});
 }
 
+/// Of a row of the map of chains.
+constexpr std::size_t kRowBytes = 64;
+
 }  // namespace
+
+std::size_t PastNames::HashOfChain::operator()(const std::shared_ptr<const InlineChain>& chain) const {
+  std::uint64_t hash = chain->size();
+  for (const NamedFrame& frame : *chain) hash = store::mix(hash ^ frame.hash ^ std::uint64_t{frame.line} << 32);
+  return hash;
+}
 
 std::uint64_t PastNames::hash_of(const Frame& frame) {
   return store::mix(store::mix(frame.offset) ^ frame.module.value);
@@ -33,12 +42,12 @@ std::uint32_t PastNames::add(const Frame& frame, const std::shared_ptr<const std
 
 void PastNames::set(std::uint32_t place, std::shared_ptr<const InlineChain> chain) {
   const std::lock_guard lock(mutex_);
-  // Names of one block come together, and those with the same chain share it.
-  if (chains_.empty() || chains_.back() != chain) {
-    chain_bytes_ += memory_of(*chain);
-    chains_.push_back(std::move(chain));
+  const auto [known, is_new] = chain_numbers_.try_emplace(std::move(chain), chains_.size() + 1);
+  if (is_new) {
+    chain_bytes_ += memory_of(*known->first) + kRowBytes;
+    chains_.push_back(known->first);
   }
-  named_[place].chain = static_cast<std::uint32_t>(chains_.size());
+  named_[place].chain = static_cast<std::uint32_t>(known->second);
 }
 
 void PastNames::name(std::span<const Frame> frames, std::span<std::shared_ptr<const InlineChain>> chains) const {

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "base/identity.h"
@@ -51,6 +52,15 @@ class PastNames {
     std::uint32_t chain = 0;  ///< in chains_, from 1; 0: none
   };
 
+  struct HashOfChain {
+    std::size_t operator()(const std::shared_ptr<const InlineChain>& chain) const;
+  };
+  struct SameChain {
+    bool operator()(const std::shared_ptr<const InlineChain>& a, const std::shared_ptr<const InlineChain>& b) const {
+      return *a == *b;
+    }
+  };
+
   [[nodiscard]] static std::uint64_t hash_of(const Frame& frame);
 
   mutable std::mutex mutex_;  ///< guards everything below
@@ -59,6 +69,8 @@ class PastNames {
   std::vector<Named> named_;
   std::vector<std::shared_ptr<const std::string>> modules_;  ///< of named_
   std::vector<std::shared_ptr<const InlineChain>> chains_;
+  /// From 1. Most frames of a function have the same one, in whatever minutes they were met.
+  std::unordered_map<std::shared_ptr<const InlineChain>, std::size_t, HashOfChain, SameChain> chain_numbers_;
   std::size_t chain_bytes_ = 0;
 };
 

@@ -139,7 +139,7 @@ void History::write_samples(const store::Snapshot& snapshot) {
     Result<std::vector<std::byte>> block = encode(std::span<const archive::Sample>(*samples));
     if (!block) continue;
     count += samples->size();
-    blocks.push_back({slot->slot->sequence, std::move(*block)});
+    blocks.push_back({slot->slot->sequence, start_of(slot->slot->bounds, snapshot.data().since), std::move(*block)});
   }
   const WaitForDisk wait(*this);
   if (const Status added = archive_.add_samples(blocks); !added) {

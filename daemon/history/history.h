@@ -36,7 +36,7 @@ class History {
     const symbolizer::Modules& modules;
     const Clock& clock;
     symbolizer::Symbolizer& symbolizer;
-    std::function<bool()> may_name;       ///< false: no CPU time for it now
+    std::function<bool()> may_name;  ///< false: no CPU time for it now
     /// Returns when all samples before that time are stored, or after a while.
     std::function<void(MonotonicTime)> await_samples;
     std::function<std::uint32_t()> cpus;  ///< that are sampled

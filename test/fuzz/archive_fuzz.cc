@@ -92,7 +92,8 @@ void use_renumbered(std::span<const std::byte> additions_block, std::span<const 
   if (!read.ok() || read->after() != numbered.additions.after()) std::abort();
   const Result<Minute> again = flamed::archive::decode_minute(*pairs, read->after());
   if (!again.ok() || again->pairs != numbered.minute.pairs || again->pairs.size() != minute->pairs.size()) std::abort();
-  if (samples && !use_samples(*flamed::archive::encode(std::span<const Sample>(*numbered.samples)), *again)) std::abort();
+  if (samples && !use_samples(*flamed::archive::encode(std::span<const Sample>(*numbered.samples)), *again))
+    std::abort();
 }
 
 void use_names(std::span<const std::byte> block) {

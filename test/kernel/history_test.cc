@@ -190,7 +190,7 @@ TEST_CASE("SIGKILL at any moment costs a minute at most, and nothing that was wr
       run.history = folder.path("history-" + std::to_string(i));
       // Several of them must not slow each other down.
       run.daemon = std::make_unique<RunningDaemon>(
-          std::vector<std::string>{"--history", run.history, "--frequency", "19", "--unwind", "fp"});
+          std::vector<std::string>{"--history", run.history, "--frequency", "19", "--unwind", "frame-pointers"});
       run.began_ns = now_ns();
       run.ends = std::chrono::steady_clock::now() + std::chrono::milliseconds(40'000 + random() % 80'000);
     }

@@ -11,11 +11,13 @@
 #include <ctime>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "archive/codec/additions.h"
 #include "archive/codec/minute.h"
+#include "archive/codec/samples.h"
 #include "archive/files/archive.h"
 #include "archive/numbering/numbering.h"
 #include "base/clock.h"
@@ -49,6 +51,7 @@ struct Kept {
 struct Totals {
   double minutes = 0, pairs = 0, pair_bytes = 0, addition_bytes = 0;
   double number_us = 0, pack_us = 0, append_us = 0, slowest_us = 0, read_us = 0, file_bytes = 0;
+  double so_far_us = 0, samples = 0, sample_bytes = 0, sample_us = 0;
 };
 
 /// False: what was written can't be read.
@@ -65,6 +68,22 @@ bool read_back(const std::vector<Kept>& kept, Totals& totals) {
   return true;
 }
 
+/// Of the last ten minutes.
+bool pack_samples(const Numbering& numbering, const store::Snapshot& snapshot, Totals& totals) {
+  const std::vector<store::SealedSlot>& sealed = *snapshot.data().sealed;
+  const double began = now_us();
+  for (std::size_t i = sealed.size() - std::min<std::size_t>(sealed.size(), 10); i < sealed.size(); ++i) {
+    const std::optional<std::vector<Sample>> samples = numbering.samples_of(sealed[i]);
+    if (!samples) continue;
+    const Result<std::vector<std::byte>> block = encode(std::span<const Sample>(*samples));
+    if (!block) return false;
+    totals.samples += static_cast<double>(samples->size());
+    totals.sample_bytes += static_cast<double>(block->size());
+  }
+  totals.sample_us = now_us() - began;
+  return totals.samples != 0;
+}
+
 bool run_host(int minutes, int hours, const std::filesystem::path& folder, Totals& totals) {
   Archive::Options options;
   options.period_ns = hours * 60 * kNsPerMinute;
@@ -74,47 +93,59 @@ bool run_host(int minutes, int hours, const std::filesystem::path& folder, Total
   store::SyntheticHost host;
   std::optional<Numbering> numbering;
   std::vector<Kept> kept;
+  const auto write = [&](const store::Snapshot& snapshot, const store::Slot& slot, Ending ending) {
+    const Result<bool> is_new_session = archive.prepare(slot.bounds.wall_start());
+    if (!is_new_session) {
+      std::fprintf(stderr, "%s\n", is_new_session.error().message().c_str());
+      return false;
+    }
+    if (*is_new_session) {
+      if (!read_back(kept, totals)) return false;
+      kept.clear();
+      numbering.emplace(new_numbering());
+    }
+    const double began = now_us();
+    const Numbering::Numbered numbered = numbering->take(snapshot, slot, ending);
+    const double numbered_at = now_us();
+    Result<std::vector<std::byte>> additions = encode(numbered.additions);
+    Result<std::vector<std::byte>> minute = encode(numbered.minute);
+    if (!additions || !minute) return false;
+    const double packed_at = now_us();
+    if (!archive.append(numbered.minute, {*additions, *minute}, ending)) return false;
+    const double ended = now_us();
+    totals.slowest_us = std::max(totals.slowest_us, ended - began);
+    if (ending == Ending::kSoFar) {
+      totals.so_far_us += ended - began;
+      return true;
+    }
+    totals.minutes += 1;
+    totals.pairs += static_cast<double>(numbered.minute.pairs.size());
+    totals.pair_bytes += static_cast<double>(minute->size());
+    totals.addition_bytes += static_cast<double>(additions->size());
+    totals.number_us += numbered_at - began;
+    totals.pack_us += packed_at - numbered_at;
+    totals.append_us += ended - packed_at;
+    kept.push_back({std::move(*additions), std::move(*minute)});
+    return true;
+  };
   std::uint32_t last = 0;
   for (int second = 0; second < minutes * 60; ++second) {
     host.run_second(clock.monotonic());
     clock.advance_ns(kNsPerSecond);
     host.store_second(store);
     store.advance(clock.monotonic());
-    if (second % 60 != 30) continue;
+    if (second % 60 != 10 && second % 60 != 35) continue;
     const store::Snapshot snapshot = store.snapshot();
     for (const store::SealedSlot& sealed : *snapshot.data().sealed) {
       if (sealed.slot->sequence <= last) continue;
       last = sealed.slot->sequence;
-      const Result<bool> is_new_session = archive.prepare(sealed.slot->bounds.wall_start());
-      if (!is_new_session) {
-        std::fprintf(stderr, "%s\n", is_new_session.error().message().c_str());
-        return false;
-      }
-      if (*is_new_session) {
-        if (!read_back(kept, totals)) return false;
-        kept.clear();
-        numbering.emplace(new_numbering());
-      }
-      const double began = now_us();
-      const Numbering::Numbered numbered = numbering->take(snapshot, *sealed.slot);
-      const double numbered_at = now_us();
-      Result<std::vector<std::byte>> additions = encode(numbered.additions);
-      Result<std::vector<std::byte>> minute = encode(numbered.minute);
-      if (!additions || !minute) return false;
-      const double packed_at = now_us();
-      if (!archive.append(numbered.minute, {*additions, *minute})) return false;
-      const double ended = now_us();
-      totals.minutes += 1;
-      totals.pairs += static_cast<double>(numbered.minute.pairs.size());
-      totals.pair_bytes += static_cast<double>(minute->size());
-      totals.addition_bytes += static_cast<double>(additions->size());
-      totals.number_us += numbered_at - began;
-      totals.pack_us += packed_at - numbered_at;
-      totals.append_us += ended - packed_at;
-      totals.slowest_us = std::max(totals.slowest_us, ended - began);
-      kept.push_back({std::move(*additions), std::move(*minute)});
+      if (!write(snapshot, *sealed.slot, Ending::kOver)) return false;
     }
+    if (second % 60 != 35) continue;
+    const store::Slot so_far = snapshot.data().open.front().until(clock.monotonic());
+    if (!write(snapshot, so_far, Ending::kSoFar)) return false;
   }
+  if (!pack_samples(*numbering, store.snapshot(), totals)) return false;
   totals.file_bytes = static_cast<double>(archive.stats().bytes);
   return read_back(kept, totals);
 }
@@ -144,6 +175,10 @@ int main(int argc, char** argv) {
   std::printf("  \"number_us_per_minute\": %.0f,\n", totals.number_us / totals.minutes);
   std::printf("  \"pack_us_per_minute\": %.0f,\n", totals.pack_us / totals.minutes);
   std::printf("  \"append_us_per_minute\": %.0f,\n", totals.append_us / totals.minutes);
+  std::printf("  \"so_far_us_per_minute\": %.0f,\n", totals.so_far_us / totals.minutes);
+  std::printf("  \"bytes_per_single_sample\": %.2f,\n", totals.sample_bytes / totals.samples);
+  std::printf("  \"single_sample_bytes_of_ten_minutes\": %.0f,\n", totals.sample_bytes);
+  std::printf("  \"single_samples_us\": %.0f,\n", totals.sample_us);
   std::printf("  \"slowest_minute_us\": %.0f,\n", totals.slowest_us);
   std::printf("  \"read_us_per_minute\": %.0f\n", totals.read_us / totals.minutes);
   std::printf("}\n");

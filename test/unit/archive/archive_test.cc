@@ -146,7 +146,8 @@ TEST_CASE("a database without single samples is written on, and read, as before"
   minute.sequence = 7;
   REQUIRE(archive.prepare(minute.wall_start()).ok());
   REQUIRE(archive.append(minute, Blobs{}.blocks()).ok());
-  const std::vector<PeriodFile::SamplesBlock> blocks{{7, std::vector<std::byte>(10)}, {8, std::vector<std::byte>(20)}};
+  const std::vector<PeriodFile::SamplesBlock> blocks{{7, minute.wall_start(), std::vector<std::byte>(10)},
+                                                     {8, {}, std::vector<std::byte>(20)}};
   REQUIRE(archive.add_samples(blocks).ok());
   CHECK(samples_of(1) == 0);
   CHECK(samples_of(2) == 10);
@@ -172,8 +173,8 @@ TEST_CASE("a minute is a row with its blobs, of a session with the boot's id") {
                   "WHERE boot_id = 'boot' AND program = 'flamed test'") == 2);
   CHECK(number_in(file, "SELECT wall_end_ns - wall_start_ns FROM minute WHERE sequence = 7") == kNsPerMinute);
   CHECK(number_in(file, "SELECT samples * 10 + lost FROM minute WHERE sequence = 7") == 52);
-  CHECK(number_in(file, "SELECT length(block) FROM pairs LIMIT 1") == 1000);
-  CHECK(number_in(file, "SELECT length(block) FROM additions LIMIT 1") == 100);
+  CHECK(number_in(file, "SELECT length(block) FROM pairs LIMIT 1") == 1012);
+  CHECK(number_in(file, "SELECT length(block) FROM additions LIMIT 1") == 112);
   CHECK(number_in(file, "PRAGMA user_version") == kSchemaVersion);
   CHECK(archive.stats().minutes == 2);
 }

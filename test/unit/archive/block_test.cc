@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "archive/codec/block.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <limits>
 
@@ -78,6 +79,18 @@ TEST_CASE("a block that was cut anywhere is refused") {
   for (std::size_t size = 0; size < block.size(); ++size) {
     CHECK_FALSE(BlockReader::open(std::span(block).first(size), 3, 2).ok());
   }
+}
+
+TEST_CASE("a stamp is found behind a block, which is read with it and without") {
+  const std::vector<std::byte> block = example();
+  CHECK_FALSE(take_stamp(block).stamp);
+  const std::vector<std::byte> with = stamped(block, 0x12345678);
+  const Stamped found = take_stamp(with);
+  CHECK(found.stamp == 0x12345678U);
+  CHECK(std::equal(found.block.begin(), found.block.end(), block.begin(), block.end()));
+  CHECK(BlockReader::open(with, 3, 2).ok());
+  CHECK(take_stamp(std::span(with).last(12)).block.empty());
+  CHECK_FALSE(take_stamp(std::span(with).last(11)).stamp);
 }
 
 TEST_CASE("too many bytes are no block") {

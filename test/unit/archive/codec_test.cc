@@ -219,8 +219,7 @@ std::vector<Sample> random_samples(Random& random, Minute& minute) {
     }
   }
   std::shuffle(samples.begin(), samples.end(), std::mt19937(7));
-  std::stable_sort(samples.begin(), samples.end(),
-                   [](const Sample& a, const Sample& b) { return a.time < b.time; });
+  std::stable_sort(samples.begin(), samples.end(), [](const Sample& a, const Sample& b) { return a.time < b.time; });
   return samples;
 }
 

@@ -185,7 +185,13 @@ TEST_CASE("single samples are known in terms of the minute's pairs, as long as m
       const std::vector<Frame> stack = frames;
       const auto tid = static_cast<std::int32_t>(100 + random() % 5);
       test.clock.advance_ns(kNsPerMs);
-      test.store.add({test.clock.monotonic(), kProcess, tid, "worker", stack, {}, static_cast<std::uint16_t>(tid % 3),
+      test.store.add({test.clock.monotonic(),
+                      kProcess,
+                      tid,
+                      "worker",
+                      stack,
+                      {},
+                      static_cast<std::uint16_t>(tid % 3),
                       tid == 100 ? 1000U : 1001U});
     }
     test.pass_minutes(1);

@@ -4,6 +4,7 @@
 #include <sqlite3.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <set>
@@ -47,7 +48,8 @@ void record(sqlite3_file* file, Kind kind, std::size_t at = 0, std::string bytes
 }
 
 int write(sqlite3_file* file, const void* bytes, int size, sqlite3_int64 at) {
-  record(file, Kind::kWrite, static_cast<std::size_t>(at), {static_cast<const char*>(bytes), static_cast<std::size_t>(size)});
+  record(file, Kind::kWrite, static_cast<std::size_t>(at),
+         {static_cast<const char*>(bytes), static_cast<std::size_t>(size)});
   return real_of(file)->pMethods->xWrite(real_of(file), bytes, size, at);
 }
 int truncate(sqlite3_file* file, sqlite3_int64 size) {
@@ -156,8 +158,8 @@ RecordedDisk::~RecordedDisk() {
   recording = nullptr;
 }
 
-void RecordedDisk::cut_power(const std::vector<Step>& steps, std::size_t count, Unsynced unsynced,
-                             std::mt19937& random, const std::string& folder) {
+void RecordedDisk::cut_power(const std::vector<Step>& steps, std::size_t count, Unsynced unsynced, std::mt19937& random,
+                             const std::string& folder) {
   std::map<std::string, std::size_t> synced;  // by file: the steps before that one are on the disk
   std::size_t folder_synced = 0;              // likewise, what was deleted
   std::set<std::string> known;
@@ -173,8 +175,8 @@ void RecordedDisk::cut_power(const std::vector<Step>& steps, std::size_t count, 
   for (std::size_t i = 0; i < count; ++i) {
     const Step& step = steps[i];
     const auto on_disk = synced.find(step.file);
-    const bool is_on_disk = step.kind == Kind::kDelete ? i < folder_synced
-                                                       : on_disk != synced.end() && i < on_disk->second;
+    const bool is_on_disk =
+        step.kind == Kind::kDelete ? i < folder_synced : on_disk != synced.end() && i < on_disk->second;
     if (is_on_disk || unsynced == Unsynced::kDone) {
       apply(step, step.bytes, step.at, files);
     } else if (unsynced == Unsynced::kAnyOfIt) {
@@ -190,7 +192,9 @@ void RecordedDisk::cut_power(const std::vector<Step>& steps, std::size_t count, 
       }
     }
   }
-  for (const auto& [name, content] : files) std::ofstream(folder + "/" + name, std::ios::binary) << content;
+  for (const auto& [name, content] : files) {
+    std::ofstream(std::filesystem::path(folder) / name, std::ios::binary) << content;
+  }
 }
 
 }  // namespace flamed::archive::test

@@ -168,8 +168,8 @@ TEST_CASE("a session ends with the single samples of its last ten minutes, also 
     const std::string path = on_disk.folder.path("history/history-0000000" + std::to_string(file) + ".db");
     REQUIRE(sqlite3_open_v2(path.c_str(), &raw, SQLITE_OPEN_READONLY, nullptr) == SQLITE_OK);
     const archive::Connection connection(raw);
-    Result<archive::Statement> rows = archive::Statement::prepare(
-        raw, "SELECT count(*), (SELECT max(id) FROM minute) - min(minute) FROM samples");
+    Result<archive::Statement> rows =
+        archive::Statement::prepare(raw, "SELECT count(*), (SELECT max(id) FROM minute) - min(minute) FROM samples");
     REQUIRE(rows.ok());
     REQUIRE(rows->step().ok());
     return std::pair(rows->number(0), rows->number(1));

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What questions about history on disk cost, as one JSON object on stdout: of the host of synthetic_host.h, six hours
+// of which are repeated for so many days. Each question is asked by a process that has read nothing yet, first with no
+// file in the page cache, then again. Writes the history to the folder, unless that exists.
+//
+//   history_bench FOLDER [days]          (default 28)
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "archive/codec/additions.h"
+#include "archive/codec/minute.h"
+#include "archive/codec/names.h"
+#include "archive/files/period_file.h"
+#include "archive/files/period_names.h"
+#include "archive/numbering/numbering.h"
+#include "archive/reading/past.h"
+#include "base/handle.h"
+#include "store/query/query.h"
+#include "store/query/timeline.h"
+#include "store/ring/slot_sums.h"
+#include "store/ring/snapshot_data.h"
+#include "store/ring/store.h"
+#include "test/bench/store/synthetic_host.h"
+#include "test/support/manual_clock.h"
+
+namespace flamed::archive {
+namespace {
+
+constexpr WallTime kNoon{1'767'268'800 * kNsPerSecond};
+constexpr int kMinutes = 6 * 60;
+constexpr std::int64_t kPeriodOfFileNs = kMinutes * kNsPerMinute;
+constexpr std::int64_t kDayNs = 4 * kPeriodOfFileNs;
+
+struct Recorded {
+  Minute minute;
+  std::vector<std::byte> additions, names;
+};
+
+Name name_of(std::uint32_t number, const Frame& frame) {
+  const std::string module = "lib" + std::to_string(frame.module.value) + ".so";
+  const std::string function = "service::detail::function_" + std::to_string(frame.offset >> 12);
+  NamedFrame named{function, module, FrameKind::kNative, ""};
+  named.full_name = function + "(unsigned long, char const*)";
+  return {number, share({named})};
+}
+
+/// Six hours, from noon on.
+std::vector<Recorded> record() {
+  ManualClock clock({1000 * kNsPerSecond}, kNoon);
+  store::Store store({24 * 60 * kNsPerMinute, 256U << 20}, clock, store::kPeriodNs);
+  store::SyntheticHost host;
+  Numbering numbering([](ModuleId id) {
+    return Module{ModuleKind::kFile, "/usr/lib/lib" + std::to_string(id.value), {}};
+  });
+  std::vector<Recorded> recorded;
+  std::uint32_t last = 0;
+  while (recorded.size() < kMinutes) {
+    host.run_second(clock.monotonic());
+    clock.advance_ns(kNsPerSecond);
+    host.store_second(store);
+    store.advance(clock.monotonic());
+    const store::Snapshot snapshot = store.snapshot();
+    for (const store::SealedSlot& sealed : *snapshot.data().sealed) {
+      if (sealed.slot->sequence <= last) continue;
+      last = sealed.slot->sequence;
+      Numbering::Numbered numbered = numbering.take(snapshot, *sealed.slot);
+      std::vector<Name> names;
+      std::uint32_t number = numbered.additions.before.frames;
+      for (const Frame& frame : numbered.frames) names.push_back(name_of(number++, frame));
+      numbered.minute.cpus = 2;
+      recorded.push_back({std::move(numbered.minute), encode(numbered.additions).value(),
+                          encode(std::span<const Name>(names)).value()});
+    }
+  }
+  return recorded;
+}
+
+bool write(const std::filesystem::path& folder, int days) {
+  std::filesystem::create_directories(folder);
+  const std::vector<Recorded> recorded = record();
+  for (int file = 0; file < 4 * days; ++file) {
+    const std::string path = period_path(folder, static_cast<std::uint64_t>(file) + 1);
+    std::ofstream(path).flush();
+    Result<std::unique_ptr<PeriodFile>> into = PeriodFile::create(path);
+    if (!into) return false;
+    (*into)->begin_session({"bench", file + 1, "history_bench", "host"});
+    for (const Recorded& one : recorded) {
+      Minute minute = one.minute;
+      minute.wall_offset_ns += file * kPeriodOfFileNs;
+      if (!(*into)->append(minute, {one.additions, encode(minute).value(), one.names})) return false;
+    }
+  }
+  ::sync();
+  return true;
+}
+
+/// Of a daemon that was started after all of it.
+store::Snapshot nothing_recent() {
+  auto data = std::make_shared<store::SnapshotData>();
+  data->sealed = std::make_shared<const std::vector<store::SealedSlot>>();
+  data->sums = std::make_shared<store::SlotSums>(0);
+  data->side_sums = std::make_shared<store::SlotSums>(0);
+  data->gaps = std::make_shared<const std::vector<store::Gap>>();
+  data->since = data->until = {std::int64_t{1} << 60};
+  data->period_ns = store::kPeriodNs;
+  data->waits_seen = {std::numeric_limits<std::int64_t>::min()};
+  return store::Snapshot(std::move(data));
+}
+
+class PastNamer final : public store::FrameNamer {
+ public:
+  explicit PastNamer(const Past& past) : past_(past) {}
+  std::vector<std::shared_ptr<const InlineChain>> name(std::span<const Frame> frames) override {
+    std::vector<std::shared_ptr<const InlineChain>> chains(frames.size());
+    past_.name(frames, chains);
+    static const auto kNone = share({NamedFrame{"[unknown]", "[unknown]", FrameKind::kUnknown, ""}});
+    for (auto& chain : chains) {
+      if (chain == nullptr) chain = kNone;
+    }
+    return chains;
+  }
+
+ private:
+  const Past& past_;
+};
+
+std::size_t resident_bytes() {
+  std::ifstream statm("/proc/self/statm");
+  std::size_t size = 0;
+  std::size_t resident = 0;
+  statm >> size >> resident;
+  return resident * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+}
+
+void leave_cache(const std::string& folder) {
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    const Fd file(::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC));
+    if (file) ::posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED);
+  }
+}
+
+/// CPU time, so that the figures hold on a busy machine too.
+double cpu_ms() {
+  timespec now{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) / 1e6;
+}
+
+/// Asks once cold, once again, and prints both: [time, CPU time].
+void ask(const char* what, const std::string& folder, const store::WallWindow& window,
+         const std::function<std::uint64_t(const store::Snapshot&, store::FrameNamer&)>& answer) {
+  leave_cache(folder);
+  const std::size_t resident = resident_bytes();
+  Past past(folder, {.boot_id = "bench", .run = 0});
+  PastNamer namer(past);
+  struct Took {
+    double wall_ms = 0, cpu_ms = 0;
+  };
+  const auto time = [&](const std::function<void()>& work) {
+    const auto began = std::chrono::steady_clock::now();
+    const double cpu_began = cpu_ms();
+    work();
+    return Took{std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - began).count(),
+                cpu_ms() - cpu_began};
+  };
+  std::uint64_t samples = 0;
+  const auto answer_once = [&] { samples = answer(past.with(nothing_recent(), {&window, 1}), namer); };
+  const Took looked = time([&] { past.look(); });
+  const Took cold = time(answer_once);
+  const Took again = time(answer_once);
+  std::printf(
+      ",\n  \"%s\": {\"look_ms\": [%.0f, %.0f], \"cold_ms\": [%.0f, %.0f], \"again_ms\": [%.0f, %.0f], "
+      "\"samples\": %llu, \"kept_mib\": %.1f, \"resident_mib\": %.1f}",
+      what, looked.wall_ms, looked.cpu_ms, cold.wall_ms, cold.cpu_ms, again.wall_ms, again.cpu_ms,
+      static_cast<unsigned long long>(samples), static_cast<double>(past.bytes()) / (1 << 20),
+      static_cast<double>(resident_bytes() - std::min(resident, resident_bytes())) / (1 << 20));
+  std::fflush(stdout);
+}
+
+std::uint64_t profile(const store::Snapshot& snapshot, const store::Selection& selection, store::FrameNamer& namer) {
+  store::QueryBudget budget;
+  return store::build_profile(snapshot, selection, {}, namer, budget).value().nodes.front().total_samples;
+}
+
+void ask_all(const std::string& folder, int days) {
+  double bytes = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) bytes += static_cast<double>(entry.file_size());
+  std::printf("{\n  \"days\": %d,\n  \"mib\": %.1f,\n  \"mib_per_day\": %.1f", days, bytes / (1 << 20),
+              bytes / (1 << 20) / days);
+  const WallTime now{kNoon.ns + days * kDayNs};
+  const store::WallWindow hour{{now.ns - 7 * kDayNs}, {now.ns - 7 * kDayNs + 60 * kNsPerMinute}};
+  ask("process_hour", folder, hour, [&](const store::Snapshot& snapshot, store::FrameNamer& namer) {
+    return profile(snapshot, store::Selection{.window = hour, .processes = {{500}}}, namer);
+  });
+  const store::WallWindow day{{now.ns - 2 * kDayNs}, {now.ns - kDayNs}};
+  ask("machine_day", folder, day, [&](const store::Snapshot& snapshot, store::FrameNamer& namer) {
+    return profile(snapshot, store::Selection{day}, namer);
+  });
+  const store::WallWindow month{kNoon, now};
+  ask("timeline_month", folder, month, [&](const store::Snapshot& snapshot, store::FrameNamer&) {
+    store::QueryBudget budget;
+    const auto line = store::timeline(snapshot, store::Selection{month}, 60 * kNsPerMinute, 5, budget).value();
+    return line.quality.stored();
+  });
+  std::printf("\n}\n");
+}
+
+}  // namespace
+}  // namespace flamed::archive
+
+int main(int argc, char** argv) {
+  if (argc < 2) {
+    std::fputs("usage: history_bench FOLDER [days]\n", stderr);
+    return 2;
+  }
+  const int days = argc > 2 ? std::max(std::atoi(argv[2]), 8) : 28;
+  if (!std::filesystem::exists(argv[1]) && !flamed::archive::write(argv[1], days)) {
+    std::fprintf(stderr, "cannot write %s\n", argv[1]);
+    return 1;
+  }
+  flamed::archive::ask_all(argv[1], days);
+  return 0;
+}
