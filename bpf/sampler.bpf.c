@@ -654,8 +654,9 @@ static __always_inline void end_unmapped(struct workspace* work, struct known_si
   /* The page of code that led nowhere: the address beyond it may be another one each time. */
   const __u32 last = count >= 2 ? count - 2 : 0;
   const __u64 place = work->record.addresses[last & (FLAMED_MAX_USER_FRAMES - 1)] >> 12;
-  /* After a guessed frame there was no caller, unless a runtime is known to keep frame pointers. */
-  const int is_guessed = walk->guessed && !(walk->runtime & FLAMED_SLOTS);
+  /* After a guessed frame there was no caller, unless the runtime's code keeps frame pointers, as V8's does. */
+  const __u32 runtime = walk->runtime & (FLAMED_SLOTS | FLAMED_INTERPRETED);
+  const int is_guessed = walk->guessed && runtime != FLAMED_SLOTS;
   walk->unmapped = FLAMED_UNMAPPED_FOR_GOOD;
   if (!is_guessed) walk->unmapped = look_at_unmapped(known, place, walk->now_seconds);
   walk->is_news = walk->unmapped == FLAMED_UNMAPPED_NEW;
