@@ -20,6 +20,8 @@ std::string blocks_of(const std::string& table) {
 Result<PeriodReader> PeriodReader::open(const std::string& path) {
   Result<Connection> connection = connect_to_read(path);
   if (!connection) return std::move(connection).error();
+  // A minute so far, once seen, must not be replaced before its blocks were read.
+  if (Status begun = run(connection->get(), "BEGIN"); !begun) return begun.error();
   return PeriodReader(std::move(*connection));
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PeriodReader: the SQLite database of one period, open for reading, also while a PeriodFile writes it. One thread.
+// PeriodReader: the SQLite database of one period, open for reading, also while a PeriodFile writes it: then as it was
+// at the first look. One thread.
 #pragma once
 
 #include <cstddef>

@@ -3,6 +3,8 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+#include <chrono>
 #include <optional>
 #include <span>
 #include <utility>
@@ -27,9 +29,10 @@ constexpr std::size_t kMostSamples = std::size_t{1} << 22;
 /// after its end at the latest: it is sealed 5 to 10 s after that, and its frames are named for 15 s, or a bit longer.
 constexpr std::int64_t kSoFarNs = 35 * kNsPerSecond;
 
-std::int64_t until_so_far(WallTime now) {
-  const std::int64_t into = ((now.ns - kSoFarNs) % kNsPerMinute + kNsPerMinute) % kNsPerMinute;
-  return kNsPerMinute - into;
+/// On the monotonic clock.
+std::int64_t next_so_far(const Clock& clock) {
+  const std::int64_t into = ((clock.wall().ns - kSoFarNs) % kNsPerMinute + kNsPerMinute) % kNsPerMinute;
+  return clock.monotonic().ns + kNsPerMinute - into;
 }
 
 archive::ModuleKind kind_of(symbolizer::ModuleKind kind) {
@@ -81,14 +84,18 @@ History::History(Parts parts, std::string folder, archive::Archive::Options opti
 void History::run(const std::stop_token& stop) {
   past_.look();
   std::uint32_t newest = 0;
+  std::int64_t due_ns = next_so_far(parts_.clock);
   while (!stop.stop_requested()) {
-    const auto longest = std::chrono::nanoseconds(until_so_far(parts_.clock.wall()));
-    if (const std::optional<std::uint32_t> sealed = parts_.store.await_sealed(newest, stop, longest)) {
+    const std::int64_t longest_ns = std::max<std::int64_t>(due_ns - parts_.clock.monotonic().ns, 0);
+    const auto sealed = parts_.store.await_sealed(newest, stop, std::chrono::nanoseconds(longest_ns));
+    if (sealed) {
       newest = *sealed;
       write(stop);
-    } else if (!stop.stop_requested()) {
-      write_so_far(stop);
     }
+    // Also if the minute before took so long.
+    if (stop.stop_requested() || parts_.clock.monotonic().ns < due_ns) continue;
+    write_so_far(stop);
+    due_ns = next_so_far(parts_.clock);
   }
   write(stop);
   write_samples();

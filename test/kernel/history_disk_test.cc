@@ -29,8 +29,8 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-/// Between two attempts to write is half a minute at most.
-constexpr seconds kAttempt{50};
+/// Between two attempts to write is half a minute, or more on a busy machine.
+constexpr seconds kAttempt{100};
 
 bool runs_well(const std::vector<std::string>& command) {
   ChildProcess process(command, ChildProcess::Capture::kOutputAndErrors);

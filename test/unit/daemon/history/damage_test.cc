@@ -244,9 +244,16 @@ TEST_CASE("with blocks of minutes in each other's place, a minute's answer is ri
       if (!is_in(a) || !is_in(b)) continue;
       CAPTURE(table, a, b);
       put_bytes(runs.file(), runs.whole());
-      change(runs.file(), "UPDATE " + table + " SET minute = -1 WHERE minute = " + std::to_string(a) + "; UPDATE " +
-                              table + " SET minute = " + std::to_string(a) + " WHERE minute = " + std::to_string(b) +
-                              "; UPDATE " + table + " SET minute = " + std::to_string(b) + " WHERE minute = -1");
+      const auto move = [&](int from, int to) {
+        std::string sql = "UPDATE ";
+        sql += table;
+        sql += " SET minute = " + std::to_string(to);
+        sql += " WHERE minute = " + std::to_string(from);
+        change(runs.file(), sql);
+      };
+      move(a, -1);
+      move(b, a);
+      move(-1, b);
       CHECK(runs.check_answers() < TwoRuns::kMinutes);
     }
   }

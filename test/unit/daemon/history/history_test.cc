@@ -2,9 +2,12 @@
 #include "daemon/history/history.h"
 
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -12,6 +15,7 @@
 
 #include "archive/codec/additions.h"
 #include "archive/codec/minute.h"
+#include "archive/files/period_reader.h"
 #include "archive/files/sqlite.h"
 #include "archive/reading/check.h"
 #include "base/thread.h"
@@ -144,6 +148,34 @@ TEST_CASE("a minute that is not over is written as it is so far, and replaced on
   const Result<archive::Checked> checked = archive::check_history(on_disk.folder.path("history"));
   REQUIRE(checked.ok());
   CHECK(checked->problems.empty());
+}
+
+TEST_CASE("who has seen a minute as it was so far can read it while it is replaced") {
+  TestStore test;
+  HistoryInFolder on_disk(test);
+  const std::string file = on_disk.folder.path("history/history-00000001.db");
+  test.add({code(1)});
+  test.pass(35);
+  on_disk.history.write_so_far();
+  Result<archive::PeriodReader> reader = archive::PeriodReader::open(file);
+  REQUIRE(reader.ok());
+  const auto rows = reader->minutes(0);
+  REQUIRE(rows.ok());
+  REQUIRE(rows->size() == 1);
+  test.pass_minutes(1);
+  on_disk.history.write();
+  REQUIRE(on_disk.history.state().archive.minutes == 1);
+  int blocks = 0;
+  const auto count = [&](std::int64_t, std::span<const std::byte>) -> Status {
+    ++blocks;
+    return {};
+  };
+  CHECK(reader->pairs_of(rows->front().id, count).ok());
+  CHECK(reader->for_each_additions(rows->front().session, 0, rows->front().id, count).ok());
+  CHECK(blocks == 2);
+  Result<archive::PeriodReader> later = archive::PeriodReader::open(file);
+  REQUIRE(later.ok());
+  CHECK(later->minutes(rows->front().id)->size() == 1);
 }
 
 TEST_CASE("as long as a sealed minute is not written, no later one is") {
