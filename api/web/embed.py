@@ -2,15 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the page's files into a C++ table (api/http/assets.h): compressed, and named by a hash of their content.
 
-    embed.py OUTPUT.cc [--brotli NODE] FILE... [--under PREFIX FILE...]
+    embed.py OUTPUT.cc FOLDER [--brotli NODE] [--depfile FILE]
 
 index.html becomes "/", another NAME.html "/NAME". Every other file becomes /assets/NAME.HASH.EXT, and the places that name
 it follow: "./NAME" in modules, "NAME" in attributes of pages. A browser may then keep those files for ever.
 
-Files behind --under keep their names, since they have hashes in them already and name each other; the index.html among
-them becomes PREFIX itself.
+Files in a folder of FOLDER keep their names, /NAME/FILE, since they have hashes in them already and name each other; the
+index.html among them becomes /NAME/ itself.
 
---brotli has Node compress with Brotli beside gzip: Python's own library cannot.
+--brotli has Node compress with Brotli beside gzip: Python's own library cannot. --depfile lists the files for Ninja.
 """
 import argparse
 import gzip
@@ -83,7 +83,7 @@ class Page:
 
     def resolve(self, file, name):
         if name not in self.files:
-            sys.exit(f"embed.py: {file} names {name}, which is not in the list of files")
+            sys.exit(f"embed.py: {file} names {name}, which is not beside it")
         return self.settled(name).path
 
 
@@ -127,15 +127,16 @@ def write_table(assets, node, output):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("output")
-    parser.add_argument("files", nargs="+", type=pathlib.Path)
+    parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--brotli", metavar="NODE")
-    parser.add_argument("--under", nargs="+", default=[])
+    parser.add_argument("--depfile", type=pathlib.Path)
     arguments = parser.parse_args()
-    assets = Page(arguments.files).assets()
-    if arguments.under:
-        prefix, *files = arguments.under
-        assets += [kept(prefix, pathlib.Path(file)) for file in sorted(files)]
+    page = [file for file in arguments.folder.iterdir() if file.is_file()]
+    others = sorted(arguments.folder.glob("*/*"))
+    assets = Page(page).assets() + [kept(f"/{file.parent.name}/", file) for file in others]
     write_table(assets, arguments.brotli, arguments.output)
+    if arguments.depfile:
+        arguments.depfile.write_text(f"{arguments.output}: " + " ".join(map(str, page + others)) + "\n", encoding="utf-8")
 
 
 main()

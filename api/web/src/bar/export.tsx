@@ -37,6 +37,8 @@ function fileName(): string {
   return name + when;
 }
 
+// Set by bundle.sh: whether this build serves speedscope.
+declare const HAS_SPEEDSCOPE: boolean;
 const inSpeedscope = () => `/speedscope/#profileURL=${encodeURIComponent(addressIn("speedscope"))}&title=${encodeURIComponent(heading.value.name)}`;
 
 export function Export() {
@@ -57,7 +59,7 @@ export function Export() {
       {(base.value === null ? PROFILE : DIFF).filter(({ format }) => isCpu.value || format !== "perf-script").map(({ format, label, ending }) => (
         <a key={format} href={addressIn(format)} download={`${fileName()}.${ending}`} onClick={close}>{label}<small>.{ending}</small></a>
       ))}
-      {base.value === null && (
+      {HAS_SPEEDSCOPE && base.value === null && (
         <>
           <hr />
           <a id="open-speedscope" href={inSpeedscope()} target="_blank" rel="noopener" onClick={close}>Open in speedscope<small>↗</small></a>
