@@ -189,7 +189,7 @@ TEST_CASE("a child's and its parent's return address is in a register while they
   expected.ra = RaKind::kInRegister;
   expected.other_register = 12;
   REQUIRE(rules.size() == 1);
-  CHECK(rules[0].range.begin == kCall);
+  CHECK(rules[0].range.address == kCall);
   // The system call, and the instruction behind it.
   CHECK(rules[0].range.size == 4);
   CHECK(rules[0].rule == expected);
