@@ -44,8 +44,9 @@ struct sched_entity {
 };
 
 struct sched_info {
-  unsigned long pcount;         /* with CONFIG_SCHED_INFO */
-  unsigned long long run_delay; /* with CONFIG_SCHED_INFO */
+  unsigned long pcount;            /* with CONFIG_SCHED_INFO */
+  unsigned long long run_delay;    /* with CONFIG_SCHED_INFO */
+  unsigned long long last_arrival; /* with CONFIG_SCHED_INFO */
 };
 
 struct task_delay_info {

@@ -26,13 +26,26 @@ enum flamed_wait_state {
 #define FLAMED_KNOWS_SYSTEM_CALL 4
 #define FLAMED_KNOWS_REGISTERS 8 /* of user space, of a 64-bit program; and `runs` */
 
+/* flamed_wait.stack: what becomes of the stack in user space. The program writes the first four, the daemon the rest.
+ */
+enum flamed_wait_stack {
+  FLAMED_STACK_WANTED = 1, /* read it now */
+  FLAMED_STACK_DUE = 2,    /* read it now: it was left for later, and there is time */
+  FLAMED_STACK_LATER = 3,  /* it has waited for so long that its stack may be read when there is time */
+  FLAMED_STACK_KNOWN = 4,  /* an earlier record of this wait had it */
+  FLAMED_STACK_READ = 5,
+  FLAMED_STACK_RAN = 6,    /* the thread ran before its stack was read */
+  FLAMED_STACK_LATE = 7,   /* not read in time: its memory did not answer, or the daemon was behind */
+  FLAMED_STACK_ABSENT = 8, /* there is no memory, or it is not there now */
+};
+
 #define FLAMED_NO_SYSTEM_CALL (-1)
 #define FLAMED_SYSTEM_CALL_ARGUMENTS 3
 
 /*
  * What a thread waits in. Written when the program finds it in another wait than at the last visit; read by
- * daemon/waits/visit.cc. The counts are the thread's since it began, so that the difference of two visits tells how
- * the time between them was spent: time = run_ns + queued_ns + waited.
+ * daemon/waits/wait_times.cc and daemon/flow. The counts are the thread's since it began, so that the difference of two
+ * visits tells how the time between them was spent: time = run_ns + queued_ns + waited.
  */
 struct flamed_wait {
   __u64 thread_start_ns; /* with the tid, the thread's identity: CLOCK_BOOTTIME */
@@ -46,8 +59,9 @@ struct flamed_wait {
   __u64 arguments[FLAMED_SYSTEM_CALL_ARGUMENTS];
   __u8 state; /* enum flamed_wait_state */
   __u8 known;
-  __u8 reserved[6];
-  __u64 registers[FLAMED_REGISTERS]; /* as it entered the kernel, by DWARF number */
+  __u8 stack; /* enum flamed_wait_stack */
+  __u8 reserved[5];
+  __u64 registers[FLAMED_REGISTERS];   /* as it entered the kernel, by DWARF number */
 };
 
 /* The record of a visit. The sample has the thread, its process and the kernel stack; its weight is 0. */
@@ -68,6 +82,7 @@ struct flamed_visit_counts {
   __u64 left_out; /* of the kernel, or ending */
   __u64 running;
   __u64 unchanged; /* in the same wait as before: nothing is written */
+  __u64 later;     /* whose stack is still to be read: some of the unchanged, and some of the recorded */
   __u64 recorded;
   __u64 moved;   /* it ran while its stack was read */
   __u64 no_room; /* in the ring: the thread is visited again when there is */
@@ -101,8 +116,11 @@ struct known_waits {
  */
 #define FLAMED_EPOCH_SHIFT 40
 static __always_inline __u32 wait_epoch(__u32 tid, __u64 now_ns) {
-  return (__u32)((now_ns + (__u64)(tid & 0x3ff) * (1ULL << (FLAMED_EPOCH_SHIFT - 10))) >> FLAMED_EPOCH_SHIFT) & 0xf;
+  return (__u32)((now_ns + (__u64)(tid & 0x3ff) * (1ULL << (FLAMED_EPOCH_SHIFT - 10))) >> FLAMED_EPOCH_SHIFT) & 0x7;
 }
+
+/* In known_wait.key, above the epoch: its stack is still to be read. */
+#define FLAMED_STACK_IS_LATER (1ULL << 63)
 
 /* The thread in the lower bits, above them its wait, and the epoch. */
 static __always_inline __u64 wait_key(__u32 tid, __u64 thread_start_ns, __u64 switches, __u32 is_queued, __u32 epoch) {
@@ -129,6 +147,29 @@ static __always_inline struct known_wait* find_wait(struct known_waits* set, __u
 static __always_inline int is_same_thread(const struct known_wait* wait, __u64 key) {
   return wait->key && !((wait->key ^ key) & FLAMED_THREAD_MASK);
 }
+
+static __always_inline int is_same_wait(const struct known_wait* wait, __u64 key) {
+  return wait->key && !((wait->key ^ key) & ((1ULL << (FLAMED_THREAD_BITS + FLAMED_WAIT_BITS)) - 1));
+}
+
+/*
+ * What to do about the stack of the thread with this key (enum flamed_wait_stack); 0: write no record. A stack costs
+ * more than all else of a visit, so those of threads that have waited for long (`is_old`) are read when there is time
+ * (`old_stacks`): so the first round over many sleeping threads costs no more than others, and threads that run have
+ * their stacks read first.
+ */
+static __always_inline __u8 stack_due(const struct known_wait* known, __u64 key, __u32 is_old, __u32 old_stacks) {
+  const enum flamed_wait_stack later = old_stacks ? FLAMED_STACK_DUE : FLAMED_STACK_LATER;
+  if (!is_same_thread(known, key)) return is_old ? later : FLAMED_STACK_WANTED;
+  if (!is_same_wait(known, key)) return FLAMED_STACK_WANTED;
+  const int is_later = (known->key & FLAMED_STACK_IS_LATER) != 0;
+  if (is_later && old_stacks) return FLAMED_STACK_DUE;
+  if ((known->key & ~FLAMED_STACK_IS_LATER) == key) return 0;
+  return is_later ? FLAMED_STACK_LATER : FLAMED_STACK_KNOWN;
+}
+
+/* A thread that has not run for so long before its first visit has waited for long. */
+#define FLAMED_OLD_WAIT_NS 10000000000ULL
 
 /* The kernel's task->state: include/linux/sched.h. */
 #define FLAMED_TASK_INTERRUPTIBLE 0x1

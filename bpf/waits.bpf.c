@@ -28,6 +28,12 @@ const volatile __u32 kernel_depth_limit = FLAMED_MAX_KERNEL_FRAMES;
 /* CLOCK_MONOTONIC: a read from the iterator ends at this time. Set by the daemon before each. */
 volatile __u64 pause_at_ns = 0;
 
+/* So many stacks may be read of threads that have waited for long: set by the daemon before each read. */
+volatile __u32 old_stacks = 0;
+
+/* When a thread last got a CPU, of the threads visited so far: the present, by the clock of sched_info.last_arrival. */
+static __u64 newest_arrival_ns = 0;
+
 /* Read by the daemon between two reads from the iterator. */
 struct flamed_visit_counts counts = {};
 
@@ -76,6 +82,10 @@ static __always_inline void describe_thread(struct task_struct* task, struct fla
   for (int i = 0; i < FLAMED_COMM_BYTES; i++) sample->comm[i] = task->comm[i];
 }
 
+static __always_inline int knows_registers(void) {
+  return bpf_core_enum_value_exists(enum bpf_func_id___with_task_pt_regs, BPF_FUNC_task_pt_regs___with_task_pt_regs);
+}
+
 static __always_inline void describe_wait(struct task_struct* task, struct flamed_wait* wait) {
   wait->run_ns = task->se.sum_exec_runtime;
   wait->queued_ns = 0;
@@ -90,7 +100,7 @@ static __always_inline void describe_wait(struct task_struct* task, struct flame
     wait->known |= FLAMED_KNOWS_DISK;
   }
   wait->system_call = FLAMED_NO_SYSTEM_CALL;
-  if (bpf_core_enum_value_exists(enum bpf_func_id___with_task_pt_regs, BPF_FUNC_task_pt_regs___with_task_pt_regs)) {
+  if (knows_registers()) {
     const flamed_registers* registers = (const flamed_registers*)bpf_task_pt_regs(task);
     read_system_call((const struct pt_regs___kernel*)registers, wait);
     wait->known |= FLAMED_KNOWS_SYSTEM_CALL;
@@ -101,6 +111,14 @@ static __always_inline void describe_wait(struct task_struct* task, struct flame
       wait->known |= FLAMED_KNOWS_REGISTERS;
     }
   }
+}
+
+/* By the clock that the threads visited so far tell: there is no helper for it. */
+static __always_inline __u32 has_waited_for_long(struct task_struct* task) {
+  if (!bpf_core_field_exists(task->sched_info.last_arrival)) return 0;
+  const __u64 arrival_ns = task->sched_info.last_arrival;
+  if (arrival_ns > newest_arrival_ns) newest_arrival_ns = arrival_ns;
+  return newest_arrival_ns - arrival_ns > FLAMED_OLD_WAIT_NS;
 }
 
 /* Returns -1 if the ring has no room. */
@@ -144,6 +162,7 @@ int visit_thread(struct bpf_iter__task* ctx) {
   const __u64 state = task_state(task);
   if (task->flags & (PF_KTHREAD | PF_EXITING) || task->exit_state || state & TASK_NEW) {
     counts.left_out++;
+    has_waited_for_long(task); /* for the time: some of the kernel's threads have just run */
     return 0;
   }
   if (is_on_cpu(task)) {
@@ -160,12 +179,16 @@ int visit_thread(struct bpf_iter__task* ctx) {
   struct flamed_visit* visit = bpf_map_lookup_elem(&workspaces, &zero);
   if (!set || !visit) return 0;
   struct known_wait* known = find_wait(set, key);
-  if (known->key == key) {
+  const __u32 is_old = knows_registers() && !is_same_thread(known, key) && !is_queued && has_waited_for_long(task);
+  const __u8 stack = stack_due(known, key, is_old, old_stacks);
+  if (!stack) {
     known->seen_ns = now_ns;
     counts.unchanged++;
+    if (known->key & FLAMED_STACK_IS_LATER) counts.later++;
     return 0;
   }
   visit->time_ns = now_ns;
+  visit->wait.stack = stack;
   visit->wait.thread_start_ns = start_ns;
   visit->wait.switches = switches;
   visit->wait.state = wait_state(state, is_queued);
@@ -179,6 +202,11 @@ int visit_thread(struct bpf_iter__task* ctx) {
   if (written) {
     known->key = key;
     known->seen_ns = now_ns;
+    if (stack == FLAMED_STACK_DUE) old_stacks--;
+    if (stack == FLAMED_STACK_LATER) {
+      known->key |= FLAMED_STACK_IS_LATER;
+      counts.later++;
+    }
   }
   return 0;
 }

@@ -330,10 +330,14 @@ class Daemon::Parts {
                         ? nullptr
                         : std::make_unique<LateWalks>(LateWalks::Parts{
                               sampler_->slices(), processes_, modules_, *unwind_, store_,
-                              runtimes_ == nullptr ? nullptr : &runtimes_->stacks, java_stacks(), code_heaps_.get()})),
+                              runtimes_ == nullptr ? nullptr : &runtimes_->stacks, java_stacks(), code_heaps_.get(),
+                              [this](std::int32_t tid) {
+                                if (visitor_ != nullptr) visitor_->read_again(tid);
+                              }})),
         visitor_(config.waits
-                     ? std::make_unique<WaitVisitor>(clock, late_walks_ == nullptr ? nullptr : &sampler_->slices(),
-                                                     [this] { sampler_->wake(); })
+                     ? std::make_unique<WaitVisitor>(
+                           clock, late_walks_ == nullptr ? nullptr : &sampler_->slices(), [this] { sampler_->wake(); },
+                           WaitVisitor::Options{.is_unlimited = !config.cpu_budget})
                      : nullptr),
         waits_(store_,
                [this](std::uint64_t address) {

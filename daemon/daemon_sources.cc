@@ -367,6 +367,8 @@ void append_wait_metrics(const WaitVisitor::State& waits, const store::StoreStat
                             waits.counts.moved));
   metrics.push_back(gauge("flamed_thread_visit_round_seconds", "How long the last round over all threads took.",
                           static_cast<double>(waits.round_ns) / kNsPerSecond));
+  metrics.push_back(
+      gauge("flamed_thread_stacks_to_read", "Threads whose stacks are still to be read.", waits.stacks_to_read));
   metrics.push_back(gauge("flamed_waiting_threads", "Threads whose present waits are known.", store.waiting_threads));
   metrics.push_back(counter("flamed_thread_stack_timeouts_total",
                             "Reads of waiting threads' stacks that did not come to an end.", waits.stack_timeouts));
@@ -530,7 +532,10 @@ api::Component DaemonSources::waits_health() const {
   const std::int64_t tenths = (state.round_ns + kNsPerSecond / 20) / (kNsPerSecond / 10);
   return {"waits", true,
           "waiting threads are visited: " + std::to_string(state.threads) + " threads, the last round took " +
-              std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " s"};
+              std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " s" +
+              (state.stacks_to_read == 0 ? ""
+                                         : "; the stacks of " + std::to_string(state.stacks_to_read) +
+                                               " that have waited for long are still to be read")};
 }
 
 api::Health DaemonSources::health() const {

@@ -440,7 +440,11 @@ class ProfileSummary {
       case store::Truncation::kUnknownRegister:
       case store::Truncation::kDamagedStack:
       case store::Truncation::kGuessed:
+      case store::Truncation::kStackRan:
+      case store::Truncation::kStackNotRead:
         break;
+      case store::Truncation::kStackLater:
+        return "ask again some minutes later";
     }
     return {};
   }
@@ -498,6 +502,12 @@ class ProfileSummary {
         return "stacks of new programs were longer than what is kept of them";
       case store::Truncation::kGuessed:
         return "frames of code without unwind information are missing";
+      case store::Truncation::kStackLater:
+        return "stacks of threads that have waited for long are still to be read";
+      case store::Truncation::kStackRan:
+        return "threads ran before their stacks were read";
+      case store::Truncation::kStackNotRead:
+        return "stacks were not read in time";
     }
     return "of an unknown reason";
   }

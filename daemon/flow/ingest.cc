@@ -62,6 +62,22 @@ std::optional<Truncation> truncation_of(const flamed_sample& sample, StackTrust 
   }
 }
 
+/// Of a visit without a usable stack.
+Truncation truncation_of(const flamed_wait& wait) {
+  switch (wait.stack) {
+    case FLAMED_STACK_LATER:
+      return Truncation::kStackLater;
+    case FLAMED_STACK_RAN:
+      return Truncation::kStackRan;
+    case FLAMED_STACK_ABSENT:
+      return Truncation::kUnreadableStack;
+    case FLAMED_STACK_READ:
+      return Truncation::kNoMapping;  // the process's are not known at that time, or in doubt
+    default:
+      return Truncation::kStackNotRead;
+  }
+}
+
 }  // namespace
 
 Ingest::Ingest(symbolizer::ProcessTracker& processes, symbolizer::ProcessDetails& details,
@@ -310,8 +326,7 @@ void Ingest::apply_visit(MonotonicTime time, std::uint16_t cpu, const VisitRecor
   found.cpu = cpu;
   found.owner = header.owner;
   found.is_hidden = process.not_dumpable;
-  // It ran before its stack could be read.
-  if ((visit.wait->known & FLAMED_KNOWS_REGISTERS) != 0) found.truncation = Truncation::kUnreadableStack;
+  if ((visit.wait->known & FLAMED_KNOWS_REGISTERS) != 0) found.truncation = truncation_of(*visit.wait);
   if (header.slice_blocks != 0 && late_walks_ != nullptr) {
     if (unwind_ != nullptr && unwind_->has_room_to_spare()) processes_.watch_mappings(process);
     const auto whole = late_walks_->take_visit(header, process, found, stack_.size());

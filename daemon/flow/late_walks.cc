@@ -176,9 +176,11 @@ bool LateWalks::take(const flamed_sample& header, symbolizer::Process& process, 
 std::optional<store::StackSample> LateWalks::take_visit(const flamed_sample& header, symbolizer::Process& process,
                                                         const store::StackSample& sample, std::size_t kernel_frames) {
   std::optional<StackSlices::Slice> slice = parts_.slices.take(sample.cpu, header);
-  if (!slice) return std::nullopt;
   std::shared_ptr<const MappingSet> maps = symbolizer::ProcessTracker::maps_at(process, sample.time);
-  if (maps == nullptr) return std::nullopt;
+  if (!slice || maps == nullptr) {
+    if (parts_.read_again) parts_.read_again(sample.tid);
+    return std::nullopt;
+  }
   Met met;
   const Walked walked = walk(*slice, process.id, *maps, met);
   store::StackSample known = walked_sample(walked, *maps, process, sample, kernel_frames);
@@ -197,6 +199,8 @@ std::optional<store::StackSample> LateWalks::take_visit(const flamed_sample& hea
                         std::move(maps),
                         met.frame,
                         true});
+  } else if (parts_.read_again) {
+    parts_.read_again(sample.tid);
   }
   return known;
 }
@@ -264,7 +268,10 @@ void LateWalks::finish() {
 }
 
 void LateWalks::give_up(const Waiting& waiting) {
-  if (waiting.is_visit) return;
+  if (waiting.is_visit) {
+    if (parts_.read_again) parts_.read_again(waiting.value.tid);
+    return;
+  }
   const store::StackSample sample = waiting.sample();
   symbolizer::Process& process = parts_.processes.resolve(sample.process, sample.time);
   const std::size_t native = sample.frames.size() - waiting.kernel_frames;

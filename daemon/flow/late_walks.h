@@ -10,10 +10,12 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -44,8 +46,11 @@ class LateWalks {
     RuntimeStacks* runtimes = nullptr;  ///< null: functions of managed runtimes are not shown
     JavaStacks* java = nullptr;         ///< null: Java methods are not shown
     CodeHeaps* code = nullptr;          ///< null: code that JVMs make is not read
+    /// The stack of a visit of this thread could not be walked for lack of mappings or rows: it is to be read again.
+    /// Empty: there are no visits.
+    std::function<void(std::int32_t tid)> read_again{};
   };
-  explicit LateWalks(const Parts& parts) : parts_(parts) {}
+  explicit LateWalks(Parts parts) : parts_(std::move(parts)) {}
 
   /// `sample` is what was made of `header` without the slice; its last `kernel_frames` frames are the kernel's. True:
   /// the sample was stored or waits. False: there is no usable slice, so store it now.

@@ -31,6 +31,7 @@ void WaitIntake::visited(const store::StackSample& found, const flamed_wait& wai
   const std::optional<WaitTimes::Times> times = times_.visited(static_cast<std::uint32_t>(found.tid), found.time, wait);
   store::WaitSample sample;
   sample.sample = found;
+  sample.has_user_stack = wait.stack == FLAMED_STACK_READ;
   if (times) {
     sample.is_known = times->is_known;
     sample.waited_ns = times->now_ns;

@@ -68,6 +68,11 @@ class EventBatch {
     sample->slice_blocks = blocks;
   }
 
+  /// What became of the stack of the visit at this index: enum flamed_wait_stack.
+  void set_stack(std::size_t index, std::uint32_t outcome) {
+    reinterpret_cast<flamed_wait*>(memory_.data() + events_[index].word)->stack = static_cast<__u8>(outcome);
+  }
+
   [[nodiscard]] std::span<const std::byte> body(const Event& event) const {
     return {reinterpret_cast<const std::byte*>(memory_.data() + event.word), event.bytes};
   }

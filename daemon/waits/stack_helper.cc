@@ -21,6 +21,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "symbolizer/ipc/deadline.h"
 #include "symbolizer/ipc/fd_message.h"
 
@@ -30,6 +31,9 @@ namespace {
 constexpr int kSocket = STDIN_FILENO;
 /// Processes whose memory does not answer, and helpers that wait for it: a machine with more has other problems.
 constexpr std::size_t kMostRefused = 16;
+
+/// On a busy machine the helper gets so many times the time that an answer may take.
+constexpr int kLimitsOnBusyMachine = 8;
 
 /// The memory that the daemon and the helper share.
 struct Shared {
@@ -58,16 +62,33 @@ std::optional<std::uint64_t> runs_of(const StackRequest& request) {
   return runs;
 }
 
-/// As far as there is memory. By a file, not by process_vm_readv(), which the unit does not allow.
-std::uint32_t read_stack(const StackRequest& request, std::span<std::byte> to) {
-  std::array<char, 32> path{};
-  std::snprintf(path.data(), path.size(), "/proc/%d/mem", request.pid);
-  const Fd memory(::open(path.data(), O_RDONLY | O_CLOEXEC));
-  if (!memory) return 0;
-  const ssize_t read = ::pread(memory.get(), to.data(), to.size(), static_cast<off_t>(request.address));
-  if (read <= 0) return 0;
+/// A process's memory; threads of one process mostly come together. By a file, not by process_vm_readv(), which the
+/// unit does not allow.
+class Memory {
+ public:
+  /// -1: it has ended, say.
+  int open(std::int32_t pid) {
+    if (pid == pid_ && file_) return file_.get();
+    std::array<char, 32> path{};
+    std::snprintf(path.data(), path.size(), "/proc/%d/mem", pid);
+    file_.reset(::open(path.data(), O_RDONLY | O_CLOEXEC));
+    pid_ = pid;
+    return file_.get();
+  }
+
+ private:
+  Fd file_{};
+  std::int32_t pid_ = 0;
+};
+
+/// As far as there is memory.
+StackAnswer read_stack(const StackRequest& request, Memory& memory, std::span<std::byte> to) {
+  const int file = memory.open(request.pid);
+  const ssize_t read = file < 0 ? -1 : ::pread(file, to.data(), to.size(), static_cast<off_t>(request.address));
   const std::optional<std::uint64_t> runs = runs_of(request);
-  return runs && *runs == request.runs ? static_cast<std::uint32_t>(read) : 0;
+  if (!runs || *runs != request.runs) return {0, FLAMED_STACK_RAN};
+  if (read <= 0) return {0, FLAMED_STACK_ABSENT};
+  return {static_cast<std::uint32_t>(read), FLAMED_STACK_READ};
 }
 
 int serve() {
@@ -86,13 +107,22 @@ int serve() {
     if (memory.data() == nullptr || message->bytes % sizeof(StackRequest) != 0) return 1;
     Shared& shared = memory.as<Shared>()[0];
     const std::size_t count = message->bytes / sizeof(StackRequest);
-    std::array<std::uint32_t, StackHelper::kMost> sizes{};
+    std::array<StackAnswer, StackHelper::kMost> answers{};
+    Memory of_process;
     for (std::size_t i = 0; i < count; ++i) {
       __atomic_store_n(&shared.current, static_cast<std::uint32_t>(i), __ATOMIC_RELEASE);
-      sizes[i] = read_stack(requests[i], shared.stacks[i]);
+      answers[i] = read_stack(requests[i], of_process, shared.stacks[i]);
     }
-    if (!symbolizer::send_message(kSocket, std::as_bytes(std::span(sizes).first(count)), {})) return 1;
+    if (!symbolizer::send_message(kSocket, std::as_bytes(std::span(answers).first(count)), {})) return 1;
   }
+}
+
+/// It could run, so it is not some memory that does not answer.
+bool is_waiting_for_cpu(pid_t pid) {
+  const Result<std::string> stat = read_file("/proc/" + std::to_string(pid) + "/stat", 512);
+  if (!stat) return false;
+  const std::size_t name_end = stat->rfind(')');
+  return name_end != std::string::npos && name_end + 2 < stat->size() && (*stat)[name_end + 2] == 'R';
 }
 
 std::int64_t cpu_ns_of(pid_t pid) {
@@ -134,14 +164,14 @@ Status StackHelper::start() {
   const StackRequest none{};
   Status sent = symbolizer::send_message(process->socket.get(), std::as_bytes(std::span(&none, 1)), {&fd, 1});
   if (!sent) return sent;
-  std::array<std::uint32_t, kMost> unused{};
+  std::array<StackAnswer, kMost> unused{};
   static_cast<void>(symbolizer::receive_message(process->socket.get(), std::as_writable_bytes(std::span(unused))));
   process_ = std::move(process).value();
   start_cpu_ns_ += cpu_ns_of(process_->pid);
   return {};
 }
 
-std::vector<std::uint32_t> StackHelper::ask(std::span<const StackRequest> requests) {
+std::vector<StackAnswer> StackHelper::ask(std::span<const StackRequest> requests) {
   std::erase_if(abandoned_, [](const symbolizer::HelperProcess& helper) {
     return helper.ends_within(0) && ::waitpid(helper.pid, nullptr, WNOHANG) != 0;
   });
@@ -151,13 +181,12 @@ std::vector<std::uint32_t> StackHelper::ask(std::span<const StackRequest> reques
     abandon();
     return {};
   }
-  const symbolizer::Deadline deadline = symbolizer::Deadline::after(options_.limit_ns);
-  pollfd polled{process_->socket.get(), POLLIN, 0};
-  int ready = 0;
-  do {
-    ready = ::poll(&polled, 1, deadline.left_ms());
-  } while (ready < 0 && errno == EINTR);
-  if (ready <= 0) {
+  const bool is_ready = await_answer();
+  if (!is_ready && is_waiting_for_cpu(process_->pid)) {
+    abandon();
+    return {};
+  }
+  if (!is_ready) {
     ++timeouts_;
     const std::uint32_t current = __atomic_load_n(&memory_.as<Shared>()[0].current, __ATOMIC_ACQUIRE);
     const StackRequest& blocked = requests[std::min<std::size_t>(current, requests.size() - 1)];
@@ -166,15 +195,29 @@ std::vector<std::uint32_t> StackHelper::ask(std::span<const StackRequest> reques
     abandon();
     return {};
   }
-  std::vector<std::uint32_t> sizes(requests.size());
+  std::vector<StackAnswer> answers(requests.size());
   const Result<symbolizer::ReceivedMessage> message =
-      symbolizer::receive_message(process_->socket.get(), std::as_writable_bytes(std::span(sizes)));
-  if (!message || message->bytes != sizes.size() * sizeof(std::uint32_t)) {
+      symbolizer::receive_message(process_->socket.get(), std::as_writable_bytes(std::span(answers)));
+  if (!message || message->bytes != answers.size() * sizeof(StackAnswer)) {
     abandon();
     return {};
   }
-  for (std::uint32_t& size : sizes) size = std::min<std::uint32_t>(size, kStackBytes);
-  return sizes;
+  for (StackAnswer& answer : answers) answer.bytes = std::min<std::uint32_t>(answer.bytes, kStackBytes);
+  return answers;
+}
+
+bool StackHelper::await_answer() const {
+  pollfd polled{process_->socket.get(), POLLIN, 0};
+  for (int i = 0; i < kLimitsOnBusyMachine; ++i) {
+    const symbolizer::Deadline deadline = symbolizer::Deadline::after(options_.limit_ns);
+    int ready = 0;
+    do {
+      ready = ::poll(&polled, 1, deadline.left_ms());
+    } while (ready < 0 && errno == EINTR);
+    if (ready > 0) return true;
+    if (!is_waiting_for_cpu(process_->pid)) return false;
+  }
+  return false;
 }
 
 void StackHelper::abandon() {
@@ -186,8 +229,10 @@ void StackHelper::abandon() {
   memory_ = {};
 }
 
-void StackHelper::clear(std::span<const std::uint32_t> sizes) {
-  for (std::size_t i = 0; i < sizes.size(); ++i) ::explicit_bzero(memory_.data() + i * kStackBytes, sizes[i]);
+void StackHelper::clear(std::span<const StackAnswer> answers) {
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    if (answers[i].bytes != 0) ::explicit_bzero(memory_.data() + i * kStackBytes, answers[i].bytes);
+  }
 }
 
 std::int64_t StackHelper::cpu_ns() const { return ended_cpu_ns_ + (process_ ? cpu_ns_of(process_->pid) : 0); }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StackHelper: a process of flamed that reads the stacks of other processes' threads. Reading memory of a process can
-// wait for a file system that does not answer, since a stack may be a mapped file: then the helper waits, and is
-// abandoned.
+// StackHelper: a process of flamed that reads the stacks of other processes' threads, and who holds the mutexes for
+// which they wait. Reading memory of a process can wait for a file system that does not answer, since a stack may be a
+// mapped file: then the helper waits, and is abandoned.
 //
 // Belongs to one thread.
 #pragma once
@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "base/mapped_memory.h"
 #include "base/result.h"
+#include "bpf/visits.h"
 #include "symbolizer/ipc/helper_process.h"
 
 namespace flamed::daemon {
@@ -41,6 +42,12 @@ struct StackRequest {
   std::uint64_t runs = 0;     ///< flamed_wait.runs: with another number it does not wait there any more
 };
 
+/// What became of a request.
+struct StackAnswer {
+  std::uint32_t bytes = 0;                    ///< of the stack
+  std::uint32_t outcome = FLAMED_STACK_LATE;  ///< FLAMED_STACK_READ and those after it
+};
+
 class StackHelper {
  public:
   /// Threads in one request.
@@ -49,7 +56,7 @@ class StackHelper {
 
   struct Options {
     std::string program = "/proc/self/exe";    ///< calls run_stack_helper_if_asked() first in its main()
-    std::int64_t limit_ns = kNsPerSecond / 4;  ///< timeout of an answer
+    std::int64_t limit_ns = kNsPerSecond / 4;  ///< timeout of an answer, unless the helper waits for a CPU
   };
   StackHelper() : StackHelper(Options()) {}
   explicit StackHelper(Options options) : options_(std::move(options)) {}
@@ -57,15 +64,14 @@ class StackHelper {
   StackHelper(const StackHelper&) = delete;
   StackHelper& operator=(const StackHelper&) = delete;
 
-  /// visit(index of the request, the bytes from its address on) for the threads that waited there all the time. At most
-  /// kMost requests. The bytes are cleared afterwards.
+  /// visit(index of the request, its StackAnswer, the bytes from its address on) for each. At most kMost requests. The
+  /// bytes are cleared afterwards.
   template <typename F>
   void read(std::span<const StackRequest> requests, F&& visit) {
-    const std::vector<std::uint32_t> sizes = ask(requests);
-    for (std::size_t i = 0; i < sizes.size(); ++i) {
-      if (sizes[i] != 0) visit(i, stack(i).first(sizes[i]));
-    }
-    clear(sizes);
+    std::vector<StackAnswer> answers = ask(requests);
+    answers.resize(requests.size());
+    for (std::size_t i = 0; i < answers.size(); ++i) visit(i, answers[i], stack(i).first(answers[i].bytes));
+    clear(answers);
   }
 
   /// Would the process's memory most likely block the next helper, too? Of one user's processes four may, then all of
@@ -82,12 +88,15 @@ class StackHelper {
  private:
   static constexpr std::size_t kMostOfOneUser = 4;
 
-  /// Bytes read for each request; empty: there was no answer.
-  std::vector<std::uint32_t> ask(std::span<const StackRequest> requests);
+  /// For each request; empty: there was no answer.
+  std::vector<StackAnswer> ask(std::span<const StackRequest> requests);
   Status start();
+  /// False: there was none in time.
+  [[nodiscard]] bool await_answer() const;
   void abandon();
-  void clear(std::span<const std::uint32_t> sizes);
+  void clear(std::span<const StackAnswer> answers);
   [[nodiscard]] std::span<const std::byte> stack(std::size_t index) const {
+    if (memory_.data() == nullptr) return {};
     return {memory_.data() + index * kStackBytes, kStackBytes};
   }
 

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "base/clock.h"
+#include "daemon/waits/cpu_credit.h"
 
 namespace flamed::daemon {
 
@@ -32,12 +33,9 @@ class VisitPace {
   void ended(MonotonicTime now, std::int64_t cpu_ns);
 
  private:
-  void earn(MonotonicTime now);
-
   const Options options_;
   std::minstd_rand random_;
-  std::int64_t credit_ns_ = 0;  ///< CPU time that was not used yet; negative: used in advance
-  MonotonicTime earned_until_;
+  CpuCredit credit_;
   MonotonicTime next_;
 };
 

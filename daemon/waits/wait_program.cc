@@ -69,12 +69,13 @@ WaitProgram::WaitProgram(std::unique_ptr<Loaded> loaded) : loaded_(std::move(loa
 WaitProgram::WaitProgram(WaitProgram&&) noexcept = default;
 WaitProgram::~WaitProgram() = default;
 
-Result<WaitProgram::Turn> WaitProgram::turn(MonotonicTime until) {
+Result<WaitProgram::Turn> WaitProgram::turn(MonotonicTime until, std::uint32_t old_stacks) {
   if (!loaded_->round) {
     loaded_->round.reset(::bpf_iter_create(::bpf_link__fd(loaded_->link.get())));
     if (!loaded_->round) return Error::from_errno("beginning a round over all threads");
   }
   loaded_->skeleton.get()->bss->pause_at_ns = static_cast<__u64>(until.ns);
+  loaded_->skeleton.get()->bss->old_stacks = old_stacks;
   // The program writes nothing into the iterator's own stream.
   std::array<char, 1> unused{};
   const ssize_t read = ::read(loaded_->round.get(), unused.data(), unused.size());
@@ -83,6 +84,18 @@ Result<WaitProgram::Turn> WaitProgram::turn(MonotonicTime until) {
   loaded_->round.reset();
   if (read < 0) return Error::from_errno("visiting threads", error);
   return Turn::kEnded;
+}
+
+void WaitProgram::read_again(std::uint32_t tid) {
+  // The program runs only within turn(), so nobody else writes here now.
+  const int table = ::bpf_map__fd(loaded_->skeleton.get()->maps.known_waits);
+  const __u32 number = ::wait_set(tid);
+  known_waits set{};
+  if (::bpf_map_lookup_elem(table, &number, &set) != 0) return;
+  for (known_wait& wait : set.waits) {
+    if (wait.key != 0 && (wait.key & ((1U << FLAMED_TID_BITS) - 1)) == tid) wait.key |= FLAMED_STACK_IS_LATER;
+  }
+  ::bpf_map_update_elem(table, &number, &set, BPF_ANY);
 }
 
 RecordRing& WaitProgram::records() { return loaded_->records; }

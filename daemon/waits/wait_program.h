@@ -26,8 +26,10 @@ class WaitProgram {
     kPaused,  ///< at its end time, or for lack of room in the ring of records
     kEnded,   ///< after the last thread: the next turn begins with the first one
   };
-  /// Visits threads until `until`.
-  Result<Turn> turn(MonotonicTime until);
+  /// Visits threads until `until`. So many of those that have waited for long may have their stacks read.
+  Result<Turn> turn(MonotonicTime until, std::uint32_t old_stacks);
+  /// The stack of the wait that this thread is in is read later, again.
+  void read_again(std::uint32_t tid);
 
   /// Visits, to be read by read_head() and parse_visit().
   [[nodiscard]] RecordRing& records();

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <ctime>
+#include <limits>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -23,8 +24,22 @@ namespace {
 
 /// Records that nobody has taken: then there are no turns. Some 20,000 of them.
 constexpr std::size_t kMostBytes = std::size_t{8} << 20;
-/// Reading stacks may take so many times the pace's share, for each CPU.
-constexpr std::int64_t kStackParts = 2;
+/// CPU time for visits and stacks: of each CPU, since the more threads run, the more are found in new waits; and at
+/// least of one, so that small machines have a round about once a second.
+constexpr double kShareOfEachCpu = 0.0002;
+constexpr double kLeastShare = 0.0004;
+/// So many times that without a CPU budget.
+constexpr double kUnlimited = 5;
+/// What stacks of threads that have waited for long may take. At first there is enough for a machine with some hundred
+/// threads.
+constexpr CpuCredit::Options kOldStacks{.share = 0.0002, .most_ns = 20 * kNsPerMs, .first_ns = 20 * kNsPerMs};
+/// A guess until some were read.
+constexpr std::int64_t kOldStackNs = 40'000;
+/// Ingest walks the stack. Its time is not measured for each.
+constexpr std::int64_t kWalkNs = 15'000;
+/// The slices of so many have room.
+constexpr std::int64_t kMostOldStacks = 64;
+constexpr std::size_t kMostAgain = 1024;
 
 /// Waits for so long, or until `stop` is requested: then it returns true.
 bool is_stopped_within(std::chrono::nanoseconds time, const std::stop_token& stop) {
@@ -37,8 +52,13 @@ bool is_stopped_within(std::chrono::nanoseconds time, const std::stop_token& sto
 
 }  // namespace
 
-WaitVisitor::WaitVisitor(const Clock& clock, StackSlices* slices, std::function<void()> wake_reader)
-    : clock_(clock), wake_reader_(std::move(wake_reader)) {
+WaitVisitor::WaitVisitor(const Clock& clock, StackSlices* slices, std::function<void()> wake_reader,
+                         const Options& options)
+    : clock_(clock),
+      options_(options),
+      wake_reader_(std::move(wake_reader)),
+      old_stacks_credit_(kOldStacks, clock.monotonic()),
+      old_stack_ns_(kOldStackNs) {
   if (slices != nullptr) slices_.emplace(*slices);
 }
 
@@ -48,7 +68,11 @@ void WaitVisitor::run(const std::stop_token& stop) {
     spdlog::warn("waiting threads are not visited: {}", program.error().message());
     return stay_idle(program.error().message(), stop);
   }
-  VisitPace pace({.seed = static_cast<std::uint32_t>(clock_.monotonic().ns)}, clock_.monotonic());
+  const auto cpus = static_cast<double>(::sysconf(_SC_NPROCESSORS_ONLN));
+  const double share = std::max(kLeastShare, cpus * kShareOfEachCpu);
+  VisitPace pace({.share = options_.is_unlimited ? kUnlimited * share : share,
+                  .seed = static_cast<std::uint32_t>(clock_.monotonic().ns)},
+                 clock_.monotonic());
   static_cast<void>(take_cost_ns());
   std::optional<MonotonicTime> round_began;
   while (!is_stopped_within(std::chrono::nanoseconds(pace.next().ns - clock_.monotonic().ns), stop)) {
@@ -74,11 +98,8 @@ void WaitVisitor::stay_idle(const std::string& problem, const std::stop_token& s
 }
 
 std::int64_t WaitVisitor::take_cost_ns() {
-  // Only threads that ran since their last visit have a stack read: the more CPUs are busy, the more it may cost.
-  const std::int64_t stack_parts = kStackParts * std::max(::sysconf(_SC_NPROCESSORS_ONLN), 1L);
-  const std::int64_t cpu_before_ns = std::exchange(cpu_ns_, read_cpu_clock(CLOCK_THREAD_CPUTIME_ID));
-  const std::int64_t visits_ns = cpu_ns_ - cpu_before_ns - std::exchange(own_stacks_cpu_ns_, 0);
-  return visits_ns + std::exchange(stacks_cpu_ns_, 0) / stack_parts;
+  const std::int64_t before_ns = std::exchange(cost_ns_, read_cost_ns());
+  return cost_ns_ - before_ns + std::exchange(extra_ns_, 0);
 }
 
 void WaitVisitor::end_round(MonotonicTime began, MonotonicTime ended) {
@@ -86,14 +107,28 @@ void WaitVisitor::end_round(MonotonicTime began, MonotonicTime ended) {
   waits_seen_ = began;
   state_.round_ns = ended.ns - began.ns;
   state_.threads = state_.counts.visited - std::exchange(visited_before_, state_.counts.visited);
+  state_.stacks_to_read = state_.counts.later - std::exchange(later_before_, state_.counts.later);
+}
+
+std::int64_t WaitVisitor::read_cost_ns() const {
+  return read_cpu_clock(CLOCK_THREAD_CPUTIME_ID) + helper_.cpu_ns() - helper_.start_cpu_ns();
+}
+
+std::uint32_t WaitVisitor::old_stacks(MonotonicTime now) {
+  if (!slices_) return std::numeric_limits<std::uint32_t>::max();  // and none is read
+  return static_cast<std::uint32_t>(
+      std::clamp<std::int64_t>(old_stacks_credit_.left_ns(now) / old_stack_ns_, 0, kMostOldStacks));
 }
 
 Result<bool> WaitVisitor::make_turn(WaitProgram& program, MonotonicTime until) {
+  std::vector<std::uint32_t> again;
   {
     const std::lock_guard guard(mutex_);
     if (records_.bytes() > kMostBytes) return false;
+    again.swap(again_);
   }
-  const Result<WaitProgram::Turn> turn = program.turn(until);
+  for (const std::uint32_t tid : again) program.read_again(tid);
+  const Result<WaitProgram::Turn> turn = program.turn(until, old_stacks(clock_.monotonic()));
   if (!turn) return turn.error();
   turn_.clear();
   program.records().look();
@@ -102,11 +137,14 @@ Result<bool> WaitVisitor::make_turn(WaitProgram& program, MonotonicTime until) {
     if (head.kind == RecordKind::kVisit) turn_.append(head);
   });
   if (slices_) {
-    const std::int64_t own_before_ns = read_cpu_clock(CLOCK_THREAD_CPUTIME_ID);
-    const std::int64_t helper_before_ns = helper_.cpu_ns() - helper_.start_cpu_ns();
-    read_stacks();
-    own_stacks_cpu_ns_ = read_cpu_clock(CLOCK_THREAD_CPUTIME_ID) - own_before_ns;
-    stacks_cpu_ns_ += own_stacks_cpu_ns_ + helper_.cpu_ns() - helper_.start_cpu_ns() - helper_before_ns;
+    extra_ns_ += static_cast<std::int64_t>(read_stacks(program, FLAMED_STACK_WANTED)) * kWalkNs;
+    const std::int64_t before_ns = read_cost_ns();
+    if (const auto old = static_cast<std::int64_t>(read_stacks(program, FLAMED_STACK_DUE)); old != 0) {
+      const std::int64_t cost_ns = read_cost_ns() - before_ns;
+      extra_ns_ -= cost_ns;  // by a share of its own
+      old_stacks_credit_.spend(cost_ns + old * kWalkNs);
+      old_stack_ns_ = (3 * old_stack_ns_ + cost_ns / old + kWalkNs) / 4;
+    }
   }
   {
     const std::lock_guard guard(mutex_);
@@ -121,21 +159,13 @@ Result<bool> WaitVisitor::make_turn(WaitProgram& program, MonotonicTime until) {
   return *turn == WaitProgram::Turn::kEnded;
 }
 
-void WaitVisitor::read_stacks() {
+std::size_t WaitVisitor::read_stacks(WaitProgram& program, flamed_wait_stack wanted) {
   std::vector<StackRequest> requests;
-  std::vector<std::size_t> of;  // by request: the event
-  const auto ask = [&] {
-    helper_.read(requests, [&](std::size_t i, std::span<const std::byte> stack) {
-      const VisitRecord visit = *parse_visit(turn_.body(turn_.events()[of[i]]));
-      const std::optional<VisitSlices::Place> place = slices_->put(*visit.wait, stack);
-      if (place) turn_.set_slice(of[i], place->ring, place->place, place->blocks);
-    });
-    requests.clear();
-    of.clear();
-  };
+  std::vector<std::size_t> events;  // by request
+  std::size_t count = 0;
   for (std::size_t i = 0; i < turn_.events().size(); ++i) {
     const std::optional<VisitRecord> visit = parse_visit(turn_.body(turn_.events()[i]));
-    if (!visit || (visit->wait->known & FLAMED_KNOWS_REGISTERS) == 0) continue;
+    if (!visit || visit->wait->stack != wanted || (visit->wait->known & FLAMED_KNOWS_REGISTERS) == 0) continue;
     const flamed_sample& sample = *visit->sample.header;
     const StackRequest request{static_cast<std::int32_t>(sample.tgid),
                                static_cast<std::int32_t>(sample.tid),
@@ -143,12 +173,37 @@ void WaitVisitor::read_stacks() {
                                0,
                                VisitSlices::start_of(visit->wait->registers[FLAMED_SP_REGISTER]),
                                visit->wait->runs};
-    if (helper_.is_refused(request)) continue;
+    if (helper_.is_refused(request)) {
+      turn_.set_stack(i, FLAMED_STACK_LATE);
+      continue;
+    }
+    ++count;
     requests.push_back(request);
-    of.push_back(i);
-    if (requests.size() == StackHelper::kMost) ask();
+    events.push_back(i);
+    if (requests.size() < StackHelper::kMost) continue;
+    ask(program, requests, events);
+    requests.clear();
+    events.clear();
   }
-  if (!requests.empty()) ask();
+  if (!requests.empty()) ask(program, requests, events);
+  return count;
+}
+
+void WaitVisitor::ask(WaitProgram& program, std::span<const StackRequest> requests,
+                      std::span<const std::size_t> events) {
+  helper_.read(requests, [&](std::size_t i, const StackAnswer& answer, std::span<const std::byte> stack) {
+    std::uint32_t outcome = answer.outcome;
+    if (outcome == FLAMED_STACK_READ) {
+      const VisitRecord visit = *parse_visit(turn_.body(turn_.events()[events[i]]));
+      const std::optional<VisitSlices::Place> place = slices_->put(*visit.wait, stack);
+      if (place)
+        turn_.set_slice(events[i], place->ring, place->place, place->blocks);
+      else
+        outcome = FLAMED_STACK_LATE;
+    }
+    turn_.set_stack(events[i], outcome);
+    if (outcome == FLAMED_STACK_LATE) program.read_again(static_cast<std::uint32_t>(requests[i].tid));
+  });
 }
 
 void WaitVisitor::take(EventBatch& batch) {
@@ -158,6 +213,11 @@ void WaitVisitor::take(EventBatch& batch) {
   }
   records_.clear();
   batch.waits_seen = std::exchange(waits_seen_, std::nullopt);
+}
+
+void WaitVisitor::read_again(std::int32_t tid) {
+  const std::lock_guard guard(mutex_);
+  if (again_.size() < kMostAgain) again_.push_back(static_cast<std::uint32_t>(tid));
 }
 
 WaitVisitor::State WaitVisitor::state() const {

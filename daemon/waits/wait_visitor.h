@@ -11,12 +11,15 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "bpf/visits.h"
 #include "daemon/sampler/event_batch.h"
+#include "daemon/waits/cpu_credit.h"
 #include "daemon/waits/stack_helper.h"
 #include "daemon/waits/visit_slices.h"
 #include "daemon/waits/wait_program.h"
@@ -25,8 +28,11 @@ namespace flamed::daemon {
 
 class WaitVisitor {
  public:
+  struct Options {
+    bool is_unlimited = false;  ///< without a CPU budget it takes more, and visits more often
+  };
   /// `slices`: for user stacks; null: there are none. `wake_reader` has take() called soon.
-  WaitVisitor(const Clock& clock, StackSlices* slices, std::function<void()> wake_reader);
+  WaitVisitor(const Clock& clock, StackSlices* slices, std::function<void()> wake_reader, const Options& options);
 
   /// Until `stop` is requested, or the kernel refuses.
   void run(const std::stop_token& stop);
@@ -34,10 +40,14 @@ class WaitVisitor {
   /// Appends the records of the turns since the last call, and sets `batch.waits_seen`.
   void take(EventBatch& batch);
 
+  /// The stack of a thread's wait could not be walked for lack of rows: it is read again when there is time.
+  void read_again(std::int32_t tid);
+
   struct State {
-    std::string problem;        ///< why no threads are visited; empty: they are
-    std::size_t threads = 0;    ///< visited in the last round
-    std::int64_t round_ns = 0;  ///< how long that took; 0: none has ended yet
+    std::string problem;             ///< why no threads are visited; empty: they are
+    std::size_t threads = 0;         ///< visited in the last round
+    std::size_t stacks_to_read = 0;  ///< of these
+    std::int64_t round_ns = 0;       ///< how long that took; 0: none has ended yet
     flamed_visit_counts counts{};
     std::uint64_t stack_timeouts = 0;  ///< reads of stacks that did not come to an end
     std::int64_t helper_cpu_ns = 0;
@@ -47,26 +57,35 @@ class WaitVisitor {
  private:
   /// True: the turn was the last one of its round.
   Result<bool> make_turn(WaitProgram& program, MonotonicTime until);
-  /// Reads the user stacks of turn_.
-  void read_stacks();
-  /// What this thread and the helper have used since the last call, stacks by their own share.
+  /// So many stacks of threads that have waited for long may be read in a turn that begins now.
+  [[nodiscard]] std::uint32_t old_stacks(MonotonicTime now);
+  /// Reads the user stacks of turn_ that are wanted so, and returns their number.
+  std::size_t read_stacks(WaitProgram& program, flamed_wait_stack wanted);
+  void ask(WaitProgram& program, std::span<const StackRequest> requests, std::span<const std::size_t> events);
+  /// CPU time of this thread and the helper, without the helper's starts.
+  [[nodiscard]] std::int64_t read_cost_ns() const;
+  /// What visits and stacks have cost since the last call, without those of threads that have waited for long.
   std::int64_t take_cost_ns();
   void end_round(MonotonicTime began, MonotonicTime ended);
   /// Nothing can be visited.
   void stay_idle(const std::string& problem, const std::stop_token& stop);
 
   const Clock& clock_;
+  const Options options_;
   std::optional<VisitSlices> slices_;  ///< empty: no user stacks
   const std::function<void()> wake_reader_;
   StackHelper helper_;
-  std::int64_t cpu_ns_ = 0;             ///< of this thread, at the last take_cost_ns()
-  std::int64_t stacks_cpu_ns_ = 0;      ///< of reading stacks since then, without the helpers' starts
-  std::int64_t own_stacks_cpu_ns_ = 0;  ///< this thread's part of that
-  std::uint64_t visited_before_ = 0;    ///< this round
-  EventBatch turn_;                     ///< the records of one turn
-  mutable std::mutex mutex_;            ///< guards the members below
+  std::int64_t cost_ns_ = 0;   ///< read_cost_ns() at the last take_cost_ns()
+  std::int64_t extra_ns_ = 0;  ///< since then: what ingest needs for the stacks, without what old ones took
+  CpuCredit old_stacks_credit_;
+  std::int64_t old_stack_ns_;         ///< what the stack of a thread that has waited for long costs
+  std::uint64_t visited_before_ = 0;  ///< this round
+  std::uint64_t later_before_ = 0;    ///< likewise
+  EventBatch turn_;                   ///< the records of one turn
+  mutable std::mutex mutex_;          ///< guards the members below
   EventBatch records_;
   std::optional<MonotonicTime> waits_seen_;
+  std::vector<std::uint32_t> again_;  ///< tids, see read_again()
   State state_;
 };
 

@@ -39,6 +39,12 @@ std::string_view name_of(Truncation reason) {
       return "slice_ended";
     case Truncation::kGuessed:
       return "guessed";
+    case Truncation::kStackLater:
+      return "stack_later";
+    case Truncation::kStackRan:
+      return "stack_ran";
+    case Truncation::kStackNotRead:
+      return "stack_not_read";
   }
   return "unknown";
 }
@@ -93,6 +99,12 @@ std::string_view describe(Truncation reason) {
       return "longer than the slice of the stack that was kept";
     case Truncation::kGuessed:
       return "frames of code without unwind information are missing";
+    case Truncation::kStackLater:
+      return "stack not read yet";
+    case Truncation::kStackRan:
+      return "the thread ran before its stack was read";
+    case Truncation::kStackNotRead:
+      return "stack not read in time";
   }
   return "unknown reason";
 }

@@ -34,8 +34,12 @@ enum class Truncation : std::uint8_t {
   // Walks of a slice of the stack:
   kSliceEnded,  ///< the stack was longer than its slice
   kGuessed,     ///< frames are missing between code without unwind information and the next known caller
+  // Stacks of waiting threads:
+  kStackLater,    ///< it has waited since long before its first visit: its stack is read when there is time
+  kStackRan,      ///< the thread ran before its stack was read
+  kStackNotRead,  ///< not in time, or stacks are not read at all
 };
-inline constexpr std::size_t kTruncationCount = 16;
+inline constexpr std::size_t kTruncationCount = 19;
 
 /// Why a sample that was taken is in no slot.
 enum class Loss : std::uint8_t {

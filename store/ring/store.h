@@ -52,7 +52,9 @@ struct StackSample {
 struct WaitSample {
   /// The wait that it was found in: `time` is that of the visit, the last frame says why (wait_frame()).
   StackSample sample{};
-  /// It was known to be in this wait. Nothing else is set then.
+  /// The stack has the part in user space, as far as it could be walked.
+  bool has_user_stack = false;
+  /// It was known to be in this wait. Nothing below is set then.
   bool is_known = false;
   /// When it was last seen in its wait before. Empty: not known.
   std::optional<MonotonicTime> last_seen{};

@@ -14,7 +14,7 @@ void WaitCounter::add(const WaitSample& wait) {
   if (ring_.slot_for(sample.time) == nullptr) return;
   std::optional<StandingWait> known = ring_.standing_waits().find(sample.tid);
   if (wait.is_known) {
-    if (known && !sample.truncation) replace_stack(*known, sample);
+    if (known && wait.has_user_stack) replace_stack(*known, sample);
     return;
   }
   std::int64_t rest_ns = 0;
@@ -31,7 +31,7 @@ void WaitCounter::add(const WaitSample& wait) {
 
 bool WaitCounter::correct(const StackSample& sample) {
   const std::optional<StandingWait> known = ring_.standing_waits().find(sample.tid);
-  if (!known || known->from != sample.time || ring_.slot_for(sample.time) == nullptr) return false;
+  if (!known || known->from > sample.time || ring_.slot_for(sample.time) == nullptr) return false;
   replace_stack(*known, sample);
   return true;
 }

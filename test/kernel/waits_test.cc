@@ -95,7 +95,7 @@ class Visits {
   void visit_all(std::uint32_t tgid) {
     const SystemClock clock;
     for (;;) {
-      const auto turn = program_.turn({clock.monotonic().ns + 50 * kNsPerMs});
+      const auto turn = program_.turn({clock.monotonic().ns + 50 * kNsPerMs}, 0);
       REQUIRE(turn);
       drain(tgid);
       if (*turn == WaitProgram::Turn::kEnded) return;

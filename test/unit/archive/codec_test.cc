@@ -363,6 +363,7 @@ TEST_CASE("reasons keep their numbers, which are kept on disk") {
   CHECK(static_cast<int>(Truncation::kDamagedStack) == 12);
   CHECK(static_cast<int>(Truncation::kUserShare) == 13);
   CHECK(static_cast<int>(Truncation::kGuessed) == 15);
+  CHECK(static_cast<int>(Truncation::kStackNotRead) == 18);
   CHECK(static_cast<int>(Loss::kRingFull) == 0);
   CHECK(static_cast<int>(Loss::kStoreFull) == 4);
   CHECK(static_cast<int>(GapReason::kCpuCameOnline) == 0);

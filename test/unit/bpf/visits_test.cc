@@ -77,6 +77,54 @@ TEST_CASE("a thread is recorded again in each epoch, in the same wait") {
   CHECK_FALSE(visit(set, later, 3));
 }
 
+/// As waits.bpf.c does with the table.
+std::uint8_t due(known_waits& set, std::uint64_t key, bool is_old, std::uint32_t old_stacks) {
+  known_wait* const wait = find_wait(&set, key);
+  const std::uint8_t stack = stack_due(wait, key, is_old && !is_same_thread(wait, key) ? 1 : 0, old_stacks);
+  if (stack != 0) wait->key = key | (stack == FLAMED_STACK_LATER ? FLAMED_STACK_IS_LATER : 0);
+  wait->seen_ns = 1;
+  return stack;
+}
+
+TEST_CASE("the stack of a thread that has just run is read at once") {
+  known_waits set{};
+  CHECK(due(set, wait_key(7, kStart, 40, 0, 0), false, 0) == FLAMED_STACK_WANTED);
+  CHECK(due(set, wait_key(7, kStart, 40, 0, 0), false, 9) == 0);
+  CHECK(due(set, wait_key(7, kStart, 41, 0, 0), false, 0) == FLAMED_STACK_WANTED);
+  CHECK(due(set, wait_key(7, kStart, 41, 1, 0), false, 0) == FLAMED_STACK_WANTED);
+}
+
+TEST_CASE("the stack of a thread that has waited for long is read once, when there is time") {
+  known_waits set{};
+  const std::uint64_t key = wait_key(7, kStart, 40, 0, 0);
+  CHECK(due(set, key, true, 0) == FLAMED_STACK_LATER);
+  CHECK(due(set, key, true, 0) == 0);
+  CHECK(due(set, key, true, 1) == FLAMED_STACK_DUE);
+  CHECK(due(set, key, true, 1) == 0);
+}
+
+TEST_CASE("where there is time the stack of a thread that has waited for long is read at once") {
+  known_waits set{};
+  CHECK(due(set, wait_key(7, kStart, 40, 0, 0), true, 5) == FLAMED_STACK_DUE);
+}
+
+TEST_CASE("a thread that runs while its stack is left for later has the next one read at once") {
+  known_waits set{};
+  CHECK(due(set, wait_key(7, kStart, 40, 0, 0), true, 0) == FLAMED_STACK_LATER);
+  CHECK(due(set, wait_key(7, kStart, 41, 0, 0), true, 0) == FLAMED_STACK_WANTED);
+  CHECK(due(set, wait_key(7, kStart, 41, 0, 0), true, 9) == 0);
+}
+
+TEST_CASE("in a new epoch a stack that is known is not read again, and one that is not stays so") {
+  known_waits set{};
+  CHECK(due(set, wait_key(7, kStart, 40, 0, 0), false, 0) == FLAMED_STACK_WANTED);
+  CHECK(due(set, wait_key(7, kStart, 40, 0, 1), false, 9) == FLAMED_STACK_KNOWN);
+  CHECK(due(set, wait_key(8, kStart, 40, 0, 0), true, 0) == FLAMED_STACK_LATER);
+  CHECK(due(set, wait_key(8, kStart, 40, 0, 1), false, 0) == FLAMED_STACK_LATER);
+  CHECK(due(set, wait_key(8, kStart, 40, 0, 2), false, 1) == FLAMED_STACK_DUE);
+  CHECK(due(set, wait_key(8, kStart, 40, 0, 3), false, 1) == FLAMED_STACK_KNOWN);
+}
+
 TEST_CASE("threads begin their epochs at different times") {
   constexpr std::uint64_t kNow = 900ULL << 30;
   int next = 0;

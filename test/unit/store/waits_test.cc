@@ -113,9 +113,35 @@ TEST_CASE("A thread that is found again in a known wait adds nothing, but its st
   wait.is_known = true;
   host.store.add_wait(wait);
   host.store.set_waits_seen(host.clock.monotonic());
+  REQUIRE(host.stacks().size() == 1);
+  CHECK(host.stacks()[0].find("f2;") == std::string::npos);
+  wait.has_user_stack = true;
+  host.store.add_wait(wait);
+  host.store.set_waits_seen(host.clock.monotonic());
   CHECK(host.waited() == 1000);
   REQUIRE(host.stacks().size() == 1);
   CHECK(host.stacks()[0].find("f2;") != std::string::npos);
+}
+
+TEST_CASE("A stack that was read and walked long after its wait began replaces what was known", "[store]") {
+  WaitingHost host;
+  host.visit(WaitReason::kLock);
+  host.pass(100);
+  WaitSample again;
+  const std::vector<Frame> part{code(32), wait_frame(WaitReason::kLock)};
+  again.sample = {host.clock.monotonic(), kProcess, kProcess.pid, "worker", part, Truncation::kRowsPending};
+  again.has_user_stack = true;
+  again.is_known = true;
+  host.store.add_wait(again);
+  host.pass(1);
+  const std::vector<Frame> whole{code(48), code(32), wait_frame(WaitReason::kLock)};
+  again.sample.frames = whole;
+  again.sample.truncation.reset();
+  host.store.correct_wait(again.sample);
+  host.store.set_waits_seen(host.clock.monotonic());
+  CHECK(host.waited() == 101'000);
+  REQUIRE(host.stacks().size() == 1);
+  CHECK(host.stacks()[0].find("f3;f2;") != std::string::npos);
 }
 
 TEST_CASE("A stack that was walked late replaces that of the same visit only", "[store]") {

@@ -19,6 +19,7 @@ const sum = (reasons: Counts) => Object.values(reasons).reduce((total, number) =
 const WORDS: Record<string, string> = {
   new_process: "new processes", depth_limit: "too deep", kernel_depth_limit: "too deep in the kernel", rows_pending: "tables still being built",
   broken_frame_pointer: "broken frame pointers", no_unwind_information: "no unwind information", unreadable_stack: "stack not in memory",
+  stack_later: "stack not read yet", stack_ran: "ran before the stack was read", stack_not_read: "stack not read in time",
   store_full: "memory budget used up", ring_full: "flamed came too late", too_old: "came too late to be stored",
 };
 const told = (reasons: Counts, most = 2) =>
@@ -26,7 +27,7 @@ const told = (reasons: Counts, most = 2) =>
     .map(([reason]) => WORDS[reason] ?? reason.replaceAll("_", " ")).join(", ");
 
 // Reasons that also occur if nothing is wrong.
-const USUAL: ReadonlySet<string> = new Set(["new_process", "depth_limit", "kernel_depth_limit", "rows_pending"]);
+const USUAL: ReadonlySet<string> = new Set(["new_process", "depth_limit", "kernel_depth_limit", "rows_pending", "stack_later", "stack_ran"]);
 const unusual = (reasons: Counts) => sum(Object.fromEntries(Object.entries(reasons).filter(([reason]) => !USUAL.has(reason))));
 
 interface FactProperties {

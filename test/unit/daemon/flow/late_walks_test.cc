@@ -86,12 +86,14 @@ struct Pipeline {
     return store::build_profile(store.snapshot(), {everything, {store::ProcessSelector{100, std::nullopt}}}, namer);
   }
   [[nodiscard]] std::vector<std::string> stacks() const { return test::stacks_of(profile()); }
-  [[nodiscard]] std::vector<std::string> waiting_stacks() const {
+  [[nodiscard]] store::Profile waiting_profile() const {
     test::PathNamer namer(modules);
     const store::WallWindow everything{{0}, {clock.wall().ns + kNsPerMinute}};
-    return test::stacks_of(store::build_profile(store::measured(store.snapshot(), store::Measure::kWait, false),
-                                                {everything, {store::ProcessSelector{100, std::nullopt}}}, namer));
+    return store::build_profile(store::measured(store.snapshot(), store::Measure::kWait, false),
+                                {everything, {store::ProcessSelector{100, std::nullopt}}}, namer);
   }
+  [[nodiscard]] std::vector<std::string> waiting_stacks() const { return test::stacks_of(waiting_profile()); }
+  [[nodiscard]] store::Quality waiting_quality() const { return waiting_profile().quality; }
 
   test::FakeProc proc;
   ManualClock clock{MonotonicTime{kStartNs}, WallTime{kStartNs + kWallOffsetNs}};
@@ -103,7 +105,13 @@ struct Pipeline {
   symbolizer::ProcessDetails details{symbolizer::CommandLines::kFull, proc.path(), proc.path()};
   test::SliceRing ring;
   StackSlices slices;
-  LateWalks late{{slices, processes, modules, publisher, store}};
+  std::vector<std::int32_t> read_again;
+  LateWalks late{{.slices = slices,
+                  .processes = processes,
+                  .modules = modules,
+                  .unwind = publisher,
+                  .store = store,
+                  .read_again = [this](std::int32_t tid) { read_again.push_back(tid); }}};
   WaitIntake waits{store, [](std::uint64_t address) { return std::string(address == kFutex ? "futex_wait" : "f"); }};
   Ingest ingest{processes, details, modules,
                 store,     clock,   {.unwind = &publisher, .late_walks = &late, .waits = &waits}};
@@ -130,7 +138,8 @@ struct Pipeline {
   }
 
   /// Waits for a lock in the library's small function, in the wait number `switches`.
-  Record visit(std::int64_t ms, std::uint64_t switches, std::int64_t last_seen_ms, bool has_slice) {
+  Record visit(std::int64_t ms, std::uint64_t switches, std::int64_t last_seen_ms, bool has_slice,
+               flamed_wait_stack outcome = FLAMED_STACK_READ) {
     const std::vector<std::uint64_t> stack{0, kProgram + kLarge + 4, 0, 0, 0, kProgram + kOutermost + 4};
     test::SampleFields fields;
     fields.start_boottime_ns = kStartTicks * ProcessId::kNsPerTick + 7;
@@ -142,6 +151,8 @@ struct Pipeline {
     wait.thread_start_ns = 77;
     wait.switches = switches;
     wait.state = FLAMED_SLEEPS;
+    wait.known = FLAMED_KNOWS_REGISTERS;
+    wait.stack = static_cast<__u8>(outcome);
     wait.last_seen_ns = last_seen_ms == 0 ? 0 : static_cast<std::uint64_t>(at(last_seen_ms).ns);
     return test::visit_record(at(ms), wait, fields);
   }
@@ -260,11 +271,48 @@ TEST_CASE("a wait whose rows come later gets its whole stack then") {
   CHECK(p.waiting_stacks() == std::vector<std::string>{kWalked + kInFutex + "8000"});
 }
 
-TEST_CASE("a wait without a slice has its kernel functions") {
+TEST_CASE("a wait whose rows do not come has its stack read again later") {
   Pipeline p;
-  p.feed(1000, with(Pipeline::program(10), p.visit(100, 1, 0, false)), false, at(900));
+  p.publish_rows(kLibraryFile);
+  p.feed(1000, with(Pipeline::program(10), p.visit(100, 1, 0, true)), false, at(900));
+  CHECK(p.read_again.empty());
+  p.look_again(3000);
+  CHECK_FALSE(p.ingest.has_waiting());
+  CHECK(p.read_again == std::vector<std::int32_t>{100});
+  // It is still in that wait, and the rows stand.
+  p.publish_rows(kProgramFile);
+  p.feed(5000, {p.visit(4500, 1, 0, true)}, false, at(4900));
+  CHECK(p.waiting_stacks() == std::vector<std::string>{kWalked + kInFutex + "48000"});
+}
+
+TEST_CASE("a wait whose stack is left for later gets it then") {
+  Pipeline p;
+  p.publish_rows(kProgramFile);
+  p.publish_rows(kLibraryFile);
+  p.feed(1000, with(Pipeline::program(10), p.visit(100, 1, 0, false, FLAMED_STACK_LATER)), false, at(900));
   REQUIRE(p.waiting_stacks().size() == 1);
+  CHECK(p.waiting_stacks()[0].find(kWalked) == std::string::npos);
+  p.feed(2000, {p.visit(1500, 1, 0, true)}, false, at(1900));
+  CHECK(p.waiting_stacks() == std::vector<std::string>{kWalked + kInFutex + "18000"});
+  // And keeps it when it is met again.
+  p.feed(3000, {p.visit(2500, 1, 0, false, FLAMED_STACK_KNOWN)}, false, at(2900));
+  CHECK(p.waiting_stacks() == std::vector<std::string>{kWalked + kInFutex + "28000"});
+}
+
+TEST_CASE("a wait without a user stack has its kernel functions, and says why") {
+  const auto [outcome, reason] = GENERATE(table<flamed_wait_stack, Truncation>({
+      {FLAMED_STACK_LATER, Truncation::kStackLater},
+      {FLAMED_STACK_RAN, Truncation::kStackRan},
+      {FLAMED_STACK_LATE, Truncation::kStackNotRead},
+      {FLAMED_STACK_WANTED, Truncation::kStackNotRead},
+      {FLAMED_STACK_ABSENT, Truncation::kUnreadableStack},
+  }));
+  Pipeline p;
+  p.feed(1000, with(Pipeline::program(10), p.visit(100, 1, 0, false, outcome)), false, at(900));
+  REQUIRE(p.waiting_stacks().size() == 1);
+  CAPTURE(outcome, p.waiting_stacks()[0]);
   CHECK(p.waiting_stacks()[0].ends_with(kInFutex.substr(1) + "8000"));
+  CHECK(p.waiting_quality().truncated[static_cast<std::size_t>(reason)] == 8000);
 }
 
 TEST_CASE("where the code before a return address can't be read, callers of code without rows are not guessed") {
@@ -283,6 +331,17 @@ TEST_CASE("where the code before a return address can't be read, callers of code
   CHECK(p.late.stats().walked == 1);
   CHECK(p.profile().quality.guessed() == 0);
   CHECK(p.store.stats().quality.truncated[static_cast<std::size_t>(Truncation::kNoUnwindInformation)] == 1);
+}
+
+TEST_CASE("where mappings are in doubt the stack of a wait is read again") {
+  Pipeline p;
+  p.publish_rows(kProgramFile);
+  p.publish_rows(kLibraryFile);
+  p.feed(1000, Pipeline::program(10));
+  p.feed(2000, {p.visit(1500, 1, 0, true)}, true, at(1900));
+  CHECK(p.waiting_quality().truncated[static_cast<std::size_t>(Truncation::kNoMapping)] == 4000);
+  CHECK(p.read_again == std::vector<std::int32_t>{100});
+  CHECK(p.ring.is_clear());
 }
 
 TEST_CASE("where mappings are in doubt a sample is stored as it came") {

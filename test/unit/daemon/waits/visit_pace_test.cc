@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "base/clock.h"
+#include "daemon/waits/cpu_credit.h"
 #include "test/catch.h"
 
 namespace flamed::daemon {
@@ -87,6 +88,15 @@ TEST_CASE("the times between turns differ") {
   CHECK(shortest < kNsPerSecond * 6 / 10);
   CHECK(longest > kNsPerSecond * 14 / 10);
   CHECK(longest <= kNsPerSecond * 3 / 2);
+}
+
+TEST_CASE("credit is a share of the time, and is kept up to a limit") {
+  CpuCredit credit({.share = 0.01, .most_ns = 5'000'000, .first_ns = 1'000'000}, kBegin);
+  CHECK(credit.left_ns(kBegin) == 1'000'000);
+  credit.spend(3'000'000);
+  CHECK(credit.left_ns(kBegin) == -2'000'000);
+  CHECK(credit.left_ns({kBegin.ns + 400 * kNsPerMs}) == 2'000'000);
+  CHECK(credit.left_ns({kBegin.ns + 3600 * kNsPerSecond}) == 5'000'000);
 }
 
 }  // namespace
