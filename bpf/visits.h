@@ -60,7 +60,9 @@ struct flamed_wait {
   __u8 state; /* enum flamed_wait_state */
   __u8 known;
   __u8 stack; /* enum flamed_wait_stack */
-  __u8 reserved[5];
+  __u8 reserved;
+  __u32 holder;                        /* written by the daemon: the thread that holds the lock; 0: not known */
+  char holder_comm[FLAMED_COMM_BYTES]; /* likewise */
   __u64 registers[FLAMED_REGISTERS];   /* as it entered the kernel, by DWARF number */
 };
 
@@ -185,8 +187,8 @@ static __always_inline __u8 wait_state(__u64 task_state, __u32 is_queued) {
   return FLAMED_SLEEPS;
 }
 
-FLAMED_STATIC_ASSERT(sizeof(struct flamed_wait) == 96 + 8 * FLAMED_REGISTERS, "the same on both sides");
-FLAMED_STATIC_ASSERT(__builtin_offsetof(struct flamed_visit, addresses) == 192 + 8 * FLAMED_REGISTERS,
+FLAMED_STATIC_ASSERT(sizeof(struct flamed_wait) == 112 + 8 * FLAMED_REGISTERS, "the same on both sides");
+FLAMED_STATIC_ASSERT(__builtin_offsetof(struct flamed_visit, addresses) == 208 + 8 * FLAMED_REGISTERS,
                      "no padding in what goes into the ring");
 FLAMED_STATIC_ASSERT(sizeof(struct known_waits) == 64, "one cache line");
 

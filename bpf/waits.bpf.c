@@ -91,6 +91,7 @@ static __always_inline void describe_wait(struct task_struct* task, struct flame
   wait->queued_ns = 0;
   wait->disk_ns = 0;
   wait->known = 0;
+  wait->holder = 0;
   if (bpf_core_field_exists(task->sched_info.run_delay)) {
     wait->queued_ns = task->sched_info.run_delay;
     wait->known |= FLAMED_KNOWS_QUEUED;

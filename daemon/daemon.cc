@@ -339,7 +339,7 @@ class Daemon::Parts {
                            clock, late_walks_ == nullptr ? nullptr : &sampler_->slices(), [this] { sampler_->wake(); },
                            WaitVisitor::Options{.is_unlimited = !config.cpu_budget})
                      : nullptr),
-        waits_(store_,
+        waits_(store_, functions_,
                [this](std::uint64_t address) {
                  Result<symbolizer::KernelSymbols::Name> found = kernel_symbols_.find(address);
                  return found ? std::move(found->name) : std::string();

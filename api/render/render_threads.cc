@@ -31,6 +31,20 @@ std::string render_threads(const store::UsageTable<store::ThreadUsage>& usage, d
         json.key(name_of(static_cast<store::WaitReason>(reason))).number(cpu_seconds(row.waits_ns[reason]));
       }
       json.end_object();
+      json.key("holders").begin_array();
+      for (const store::LockHolderUsage& holder : row.holders) {
+        json.begin_object();
+        json.key("tid").number(std::int64_t{holder.tid});
+        json.key("comm");
+        if (holder.comm.empty()) {
+          json.null();
+        } else {
+          json.string(holder.comm);
+        }
+        json.key("seconds").number(cpu_seconds(holder.ns));
+        json.end_object();
+      }
+      json.end_array();
     }
     json.end_object();
   }

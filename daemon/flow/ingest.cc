@@ -315,7 +315,7 @@ void Ingest::apply_visit(MonotonicTime time, std::uint16_t cpu, const VisitRecor
   for (std::size_t i = visit.sample.kernel.size(); i-- > 0;) {
     stack_.push_back({kKernelModule, i == 0 ? visit.sample.kernel[i] : visit.sample.kernel[i] - 1});
   }
-  stack_.push_back(waits_->reason_of(visit));
+  waits_->append_reason(visit, stack_);
   store::StackSample found;
   found.time = time;
   found.process = id;

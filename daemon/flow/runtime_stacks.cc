@@ -398,8 +398,9 @@ void RuntimeStacks::tidy(MonotonicTime now) {
   }
   codes_ = codes;
   if (!parts_.functions.is_crowded()) return;
-  const std::array<ModuleId, 1> module{kRuntimeModule};
-  std::vector<Frame> used = store::frames_of(parts_.store.snapshot(), module);
+  // In the kernel's are names of threads: store::holder_frame().
+  const std::array<ModuleId, 2> modules{kKernelModule, kRuntimeModule};
+  std::vector<Frame> used = store::frames_of(parts_.store.snapshot(), modules);
   for (const auto& [process, known] : known_) {
     for (const auto& [address, code] : known.codes) used.push_back(RuntimeFunctions::frame_of(code.function, 0));
     for (const auto& [start, compiled] : known.compiled) used.push_back(compiled.frame);

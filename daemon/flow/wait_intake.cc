@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/flow/wait_intake.h"
 
+#include <cstring>
 #include <optional>
+#include <string_view>
 
 namespace flamed::daemon {
 namespace {
@@ -14,9 +16,9 @@ constexpr std::int64_t kBetweenSweepsNs = kNsPerMinute;
 
 }  // namespace
 
-Frame WaitIntake::reason_of(const VisitRecord& visit) {
-  if (visit.wait->state == FLAMED_WAITS_FOR_CPU) return store::wait_frame(store::WaitReason::kRunQueue);
-  if (visit.wait->state == FLAMED_STOPPED) return store::wait_frame(store::WaitReason::kOther);
+store::WaitReason WaitIntake::reason_of(const VisitRecord& visit) {
+  if (visit.wait->state == FLAMED_WAITS_FOR_CPU) return store::WaitReason::kRunQueue;
+  if (visit.wait->state == FLAMED_STOPPED) return store::WaitReason::kOther;
   if (place_at_.size() > kMostPlaces) place_at_.clear();
   places_.clear();
   for (const std::uint64_t address : visit.sample.kernel) {
@@ -24,7 +26,20 @@ Frame WaitIntake::reason_of(const VisitRecord& visit) {
     if (is_new) place->second = store::wait_place_of(name_of_(address));
     places_.push_back(place->second);
   }
-  return store::wait_frame(store::wait_reason_of(places_));
+  return store::wait_reason_of(places_);
+}
+
+Frame WaitIntake::holder_of(const VisitRecord& visit) {
+  const flamed_wait& wait = *visit.wait;
+  const std::string_view name(wait.holder_comm, ::strnlen(wait.holder_comm, sizeof(wait.holder_comm)));
+  const auto number = names_.enter(symbolizer::SymbolKind::kUnknown, name, "", visit.sample.header->owner);
+  return store::holder_frame(number.value_or(symbolizer::RuntimeFunctions::kNoRoom), wait.holder);
+}
+
+void WaitIntake::append_reason(const VisitRecord& visit, std::vector<Frame>& stack) {
+  const store::WaitReason reason = reason_of(visit);
+  if (reason == store::WaitReason::kLock && visit.wait->holder != 0) stack.push_back(holder_of(visit));
+  stack.push_back(store::wait_frame(reason));
 }
 
 void WaitIntake::visited(const store::StackSample& found, const flamed_wait& wait) {

@@ -18,17 +18,19 @@
 #include "daemon/waits/wait_times.h"
 #include "store/model/wait_reason.h"
 #include "store/ring/store.h"
+#include "symbolizer/names/runtime_functions.h"
 
 namespace flamed::daemon {
 
 class WaitIntake {
  public:
-  /// `name_of`: the kernel function at an address; empty: not known.
-  WaitIntake(store::Store& store, std::function<std::string(std::uint64_t)> name_of)
-      : store_(store), name_of_(std::move(name_of)) {}
+  /// `name_of`: the kernel function at an address; empty: not known. `names` keeps the names of threads.
+  WaitIntake(store::Store& store, symbolizer::RuntimeFunctions& names,
+             std::function<std::string(std::uint64_t)> name_of)
+      : store_(store), names_(names), name_of_(std::move(name_of)) {}
 
-  /// Why the thread waits, as the innermost frame of its stack.
-  [[nodiscard]] Frame reason_of(const VisitRecord& visit);
+  /// Appends why the thread waits to its stack, as the innermost frame, and before that who holds the lock.
+  void append_reason(const VisitRecord& visit, std::vector<Frame>& stack);
   /// `found` is what the visit found, with that frame.
   void visited(const store::StackSample& found, const flamed_wait& wait);
   void ended(std::int32_t tid, MonotonicTime time);
@@ -36,7 +38,11 @@ class WaitIntake {
   void seen(MonotonicTime time);
 
  private:
+  [[nodiscard]] store::WaitReason reason_of(const VisitRecord& visit);
+  [[nodiscard]] Frame holder_of(const VisitRecord& visit);
+
   store::Store& store_;
+  symbolizer::RuntimeFunctions& names_;
   const std::function<std::string(std::uint64_t)> name_of_;
   WaitTimes times_;
   MonotonicTime swept_{};

@@ -73,6 +73,13 @@ class EventBatch {
     reinterpret_cast<flamed_wait*>(memory_.data() + events_[index].word)->stack = static_cast<__u8>(outcome);
   }
 
+  /// The lock for which that thread waits is held by this one.
+  void set_holder(std::size_t index, std::uint32_t tid, std::span<const char, FLAMED_COMM_BYTES> comm) {
+    auto* const wait = reinterpret_cast<flamed_wait*>(memory_.data() + events_[index].word);
+    wait->holder = tid;
+    std::memcpy(wait->holder_comm, comm.data(), comm.size());
+  }
+
   [[nodiscard]] std::span<const std::byte> body(const Event& event) const {
     return {reinterpret_cast<const std::byte*>(memory_.data() + event.word), event.bytes};
   }

@@ -18,6 +18,9 @@
 #include <charconv>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <string>
+#include <system_error>
 #include <utility>
 
 #include "base/clock.h"
@@ -81,19 +84,51 @@ class Memory {
   std::int32_t pid_ = 0;
 };
 
+std::string read_status(std::int32_t pid, std::uint32_t tid) {
+  const std::string path = "/proc/" + std::to_string(pid) + "/task/" + std::to_string(tid) + "/status";
+  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::string text(4096, '\0');
+  const ssize_t size = file ? ::read(file.get(), text.data(), text.size()) : 0;
+  text.resize(static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
+  return text;
+}
+
+std::vector<std::uint32_t> threads_of(std::int32_t pid) {
+  std::vector<std::uint32_t> threads;
+  std::error_code error;
+  std::filesystem::directory_iterator entry("/proc/" + std::to_string(pid) + "/task", error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    const std::string name = entry->path().filename();
+    std::uint32_t tid = 0;
+    if (std::from_chars(name.data(), name.data() + name.size(), tid).ec == std::errc{}) threads.push_back(tid);
+  }
+  return threads;
+}
+
+LockHolder find_holder(const StackRequest& request, int memory, HolderFinder& finder) {
+  std::array<std::byte, kMutexBytes> mutex{};
+  const ssize_t read = ::pread(memory, mutex.data(), mutex.size(), static_cast<off_t>(request.futex.address));
+  if (read != static_cast<ssize_t>(mutex.size())) return {};
+  const std::optional<std::uint32_t> owner = mutex_owner(mutex, request.futex);
+  return owner ? finder.find(request.pid, *owner, request.user) : LockHolder{};
+}
+
 /// As far as there is memory.
-StackAnswer read_stack(const StackRequest& request, Memory& memory, std::span<std::byte> to) {
+StackAnswer read_stack(const StackRequest& request, Memory& memory, HolderFinder& finder, std::span<std::byte> to) {
   const int file = memory.open(request.pid);
   const ssize_t read = file < 0 ? -1 : ::pread(file, to.data(), to.size(), static_cast<off_t>(request.address));
+  LockHolder holder;
+  if (read > 0 && request.futex.address != 0) holder = find_holder(request, file, finder);
   const std::optional<std::uint64_t> runs = runs_of(request);
   if (!runs || *runs != request.runs) return {0, FLAMED_STACK_RAN};
   if (read <= 0) return {0, FLAMED_STACK_ABSENT};
-  return {static_cast<std::uint32_t>(read), FLAMED_STACK_READ};
+  return {static_cast<std::uint32_t>(read), FLAMED_STACK_READ, holder};
 }
 
 int serve() {
   std::array<StackRequest, StackHelper::kMost> requests{};
   MappedMemory memory;
+  HolderFinder finder(read_status, threads_of);
   for (;;) {
     const Result<symbolizer::ReceivedMessage> message =
         symbolizer::receive_message(kSocket, std::as_writable_bytes(std::span(requests)));
@@ -111,7 +146,7 @@ int serve() {
     Memory of_process;
     for (std::size_t i = 0; i < count; ++i) {
       __atomic_store_n(&shared.current, static_cast<std::uint32_t>(i), __ATOMIC_RELEASE);
-      answers[i] = read_stack(requests[i], of_process, shared.stacks[i]);
+      answers[i] = read_stack(requests[i], of_process, finder, shared.stacks[i]);
     }
     if (!symbolizer::send_message(kSocket, std::as_bytes(std::span(answers).first(count)), {})) return 1;
   }

@@ -21,6 +21,7 @@
 #include "base/mapped_memory.h"
 #include "base/result.h"
 #include "bpf/visits.h"
+#include "daemon/waits/lock_holder.h"
 #include "symbolizer/ipc/helper_process.h"
 
 namespace flamed::daemon {
@@ -40,12 +41,14 @@ struct StackRequest {
   std::uint32_t reserved = 0;
   std::uint64_t address = 0;  ///< of the first byte to read
   std::uint64_t runs = 0;     ///< flamed_wait.runs: with another number it does not wait there any more
+  FutexWait futex{};
 };
 
 /// What became of a request.
 struct StackAnswer {
   std::uint32_t bytes = 0;                    ///< of the stack
   std::uint32_t outcome = FLAMED_STACK_LATE;  ///< FLAMED_STACK_READ and those after it
+  LockHolder holder{};
 };
 
 class StackHelper {

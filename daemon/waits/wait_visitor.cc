@@ -172,7 +172,8 @@ std::size_t WaitVisitor::read_stacks(WaitProgram& program, flamed_wait_stack wan
                                sample.owner,
                                0,
                                VisitSlices::start_of(visit->wait->registers[FLAMED_SP_REGISTER]),
-                               visit->wait->runs};
+                               visit->wait->runs,
+                               futex_wait_of(*visit->wait)};
     if (helper_.is_refused(request)) {
       turn_.set_stack(i, FLAMED_STACK_LATE);
       continue;
@@ -202,6 +203,7 @@ void WaitVisitor::ask(WaitProgram& program, std::span<const StackRequest> reques
         outcome = FLAMED_STACK_LATE;
     }
     turn_.set_stack(events[i], outcome);
+    if (answer.holder.tid != 0) turn_.set_holder(events[i], answer.holder.tid, answer.holder.comm);
     if (outcome == FLAMED_STACK_LATE) program.read_again(static_cast<std::uint32_t>(requests[i].tid));
   });
 }

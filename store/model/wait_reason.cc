@@ -139,8 +139,8 @@ const Function* find(const std::array<Function, kCount>& table, std::string_view
   return found == table.end() ? nullptr : &*found;
 }
 
-constexpr std::array<std::string_view, kWaitReasons> kNames{"run_queue", "disk", "lock",       "network", "pipe",
-                                                            "sleep",     "poll", "page_fault", "other"};
+constexpr std::array<std::string_view, kWaitReasons> kNames{"run_queue", "disk",  "lock", "network",
+                                                            "pipe",      "sleep", "poll", "page_fault", "other"};
 
 }  // namespace
 

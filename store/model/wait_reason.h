@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Why a thread waits, by the kernel functions of its stack.
+// Why a thread waits, by the kernel functions of its stack, and who holds the lock for which it waits.
 #pragma once
 
 #include <array>
@@ -15,13 +15,13 @@
 namespace flamed::store {
 
 enum class WaitReason : std::uint8_t {
-  kRunQueue,  ///< it could run, but no CPU was free
-  kDisk,      ///< a block device, or a file system that waits for one or for its server
-  kLock,      ///< a lock or condition variable, or a lock on a file
-  kNetwork,   ///< a socket
-  kPipe,      ///< a pipe or FIFO
-  kSleep,     ///< the time
-  kPoll,      ///< whatever comes first: poll, select, epoll, accept, a signal, the terminal. Idle threads wait in these
+  kRunQueue,   ///< it could run, but no CPU was free
+  kDisk,       ///< a block device, or a file system that waits for one or for its server
+  kLock,       ///< a lock of the program, or a lock on a file
+  kNetwork,    ///< a socket
+  kPipe,       ///< a pipe or FIFO
+  kSleep,      ///< the time
+  kPoll,  ///< whatever comes first: poll, select, epoll, accept, a signal, the terminal. Idle threads wait in these
   kPageFault,  ///< memory that is not there yet: a file's page, swap, the lock of the address space
   kOther,
 };
@@ -55,6 +55,23 @@ constexpr Frame wait_frame(WaitReason reason) { return {kKernelModule, 1 + stati
 constexpr std::optional<WaitReason> wait_reason_in(const Frame& frame) {
   if (frame.module != kKernelModule || frame.offset == 0 || frame.offset > kWaitReasons) return std::nullopt;
   return static_cast<WaitReason>(frame.offset - 1);
+}
+
+/// In front of the reason, if it is a lock and its holder is known: the thread that holds it. A frame of the kernel,
+/// too. `name`: a number for its name, see symbolizer::RuntimeFunctions; 0: there is none.
+constexpr std::uint64_t kHolderMark = std::uint64_t{1} << 62;  ///< the kernel's addresses have the bit above
+constexpr std::uint64_t kHolderTidBits = 24;
+constexpr Frame holder_frame(std::uint32_t name, std::uint32_t tid) {
+  return {kKernelModule, kHolderMark | std::uint64_t{name} << kHolderTidBits | tid};
+}
+struct HolderFrame {
+  std::uint32_t name = 0;
+  std::uint32_t tid = 0;
+};
+constexpr std::optional<HolderFrame> holder_in(const Frame& frame) {
+  if (frame.module != kKernelModule || frame.offset >> 62 != 1) return std::nullopt;
+  return HolderFrame{static_cast<std::uint32_t>(frame.offset >> kHolderTidBits),
+                     static_cast<std::uint32_t>(frame.offset & ((1U << kHolderTidBits) - 1))};
 }
 
 }  // namespace flamed::store

@@ -3,8 +3,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <optional>
-#include <string_view>
+#include <string>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
@@ -65,6 +66,48 @@ bool total_processes(const SnapshotData& data, const Selection& selection, Query
   };
   return total_up(for_each, states, selection.side, totals, facts.quality);
 }
+
+using HolderSums = std::unordered_map<std::uint32_t, std::uint64_t>;  ///< nanoseconds by tid
+
+/// The threads that held locks for which one waited, longest first. Their names are those of the thread table, which
+/// also has threads that did not wait.
+class LockHolders {
+ public:
+  explicit LockHolders(const SnapshotData& data) : data_(data) {}
+
+  void add(std::uint32_t thread, std::uint32_t holder, std::uint64_t ns) {
+    sums_[thread][holder] += ns;
+    names_.try_emplace({data_.threads[thread].process, static_cast<std::int32_t>(holder)});
+  }
+  void find_names() {
+    if (names_.empty()) return;
+    data_.threads.for_each_place([&](std::uint32_t /*thread*/, const ThreadRecord& record) {
+      const auto wanted = names_.find({record.process, record.tid});
+      if (wanted != names_.end() && data_.shows(record)) wanted->second = text_of(record.comm);
+    });
+  }
+  void append_of(std::uint32_t thread, std::vector<LockHolderUsage>& holders) const {
+    const auto found = sums_.find(thread);
+    if (found == sums_.end()) return;
+    for (const auto& [id, ns] : found->second) {
+      const auto tid = static_cast<std::int32_t>(id);
+      const auto known = std::find_if(holders.begin(), holders.end(), [&](const auto& row) { return row.tid == tid; });
+      if (known != holders.end()) {
+        known->ns += ns;
+      } else {
+        holders.push_back({tid, names_.at({data_.threads[thread].process, tid}), ns});
+      }
+    }
+    std::sort(holders.begin(), holders.end(), [](const LockHolderUsage& a, const LockHolderUsage& b) {
+      return std::tie(b.ns, a.tid) < std::tie(a.ns, b.tid);
+    });
+  }
+
+ private:
+  const SnapshotData& data_;
+  std::unordered_map<std::uint32_t, HolderSums> sums_;                   // by index in the ThreadTable
+  std::map<std::pair<std::uint32_t, std::int32_t>, std::string> names_;  // by process and tid
+};
 
 template <typename Row>
 void finish(UsageTable<Row>& table) {
@@ -130,6 +173,7 @@ Result<UsageTable<ThreadUsage>> thread_usage(const Snapshot& snapshot, const Sel
   static_cast<AnswerFacts&>(table) = slots.facts();
   std::vector<Total> totals(data.threads.limit());
   std::unordered_map<std::uint32_t, WaitSums> waits;  // by index in the ThreadTable
+  LockHolders held(data);
   const auto for_each = [&](const auto& visit) {
     return slots.for_each_thread([&](const SlotBounds& bounds, std::uint32_t thread, const ThreadStacks& stacks) {
       visit(bounds, thread, stacks);
@@ -137,12 +181,15 @@ Result<UsageTable<ThreadUsage>> thread_usage(const Snapshot& snapshot, const Sel
       stacks.for_each([&](StackRef ref, std::uint64_t count) {
         const std::optional<WaitReason> reason = reason_of(data.tree, ref);
         if (!reason || !states.has(ref, selection.side)) return;
-        waits[thread][static_cast<std::size_t>(*reason)] += count * static_cast<std::uint64_t>(bounds.period_ns);
+        const std::uint64_t ns = count * static_cast<std::uint64_t>(bounds.period_ns);
+        waits[thread][static_cast<std::size_t>(*reason)] += ns;
+        if (const std::optional<HolderFrame> holder = holder_of(data.tree, ref)) held.add(thread, holder->tid, ns);
       });
     });
   };
   if (!total_up(for_each, states, selection.side, totals, table.quality)) return budget.error();
 
+  held.find_names();
   // A thread has a record for each of its names.
   std::vector<std::uint32_t> threads;
   for (std::uint32_t thread = 0; thread < totals.size(); ++thread) {
@@ -167,6 +214,7 @@ Result<UsageTable<ThreadUsage>> thread_usage(const Snapshot& snapshot, const Sel
         table.rows.back().waits_ns[reason] += found->second[reason];
       }
     }
+    held.append_of(thread, table.rows.back().holders);
     previous = &record;
   }
   std::sort(table.rows.begin(), table.rows.end(), [](const ThreadUsage& a, const ThreadUsage& b) {

@@ -24,14 +24,22 @@ struct ProcessUsage {
   std::uint64_t cpu_ns = 0;  ///< samples × period
 };
 
+/// A thread that held a lock for which another one waited.
+struct LockHolderUsage {
+  std::int32_t tid = 0;
+  std::string comm;      ///< empty: nothing else is stored of it
+  std::uint64_t ns = 0;  ///< so long the other one waited
+};
+
 /// One row of /threads.
 struct ThreadUsage {
   ProcessInfo process;
   std::int32_t tid = 0;
   std::string comm;  ///< if it had several names, the one with most samples
   std::uint64_t samples = 0;
-  std::uint64_t cpu_ns = 0;  ///< samples × period
-  WaitSums waits_ns{};       ///< the waiting time in it, as far as its reason is known
+  std::uint64_t cpu_ns = 0;                ///< samples × period
+  WaitSums waits_ns{};                     ///< the waiting time in it, as far as its reason is known
+  std::vector<LockHolderUsage> holders{};  ///< of the locks for which it waited, as far as known; longest first
 };
 
 /// One row of /processes with groups.

@@ -91,7 +91,7 @@ SymbolChainPtr RuntimeFunctions::name(const Frame& frame) const {
 
 void RuntimeFunctions::retain(std::span<const Frame> frames) {
   std::unordered_set<std::uint64_t> used;
-  for (const Frame& frame : frames) used.insert(frame.offset >> kLineBits);
+  for (const Frame& frame : frames) used.insert(static_cast<std::uint32_t>(frame.offset >> kLineBits));
   const std::unique_lock lock(mutex_);
   for (auto at = functions_.begin(); at != functions_.end();) {
     const Function& function = at->second;

@@ -64,13 +64,19 @@ CpuAccount FixtureSources::machine_cpu(const store::WallWindow& window) const {
   return {samples * static_cast<std::uint64_t>(kPeriodNs) / 997 * 1000, {}};
 }
 
+/// The thread that holds the lock.
+constexpr const char* kHolder = "worker-3";
+
 std::vector<std::shared_ptr<const store::InlineChain>> WaitNamer::name(std::span<const Frame> frames) {
   std::vector<std::shared_ptr<const store::InlineChain>> chains = others_.name(frames);
   for (std::size_t i = 0; i < frames.size(); ++i) {
     const std::optional<store::WaitReason> reason = store::wait_reason_in(frames[i]);
-    if (!reason) continue;
-    chains[i] = std::make_shared<store::InlineChain>(
-        store::InlineChain{{"[" + std::string(name_of(*reason)) + "]", "", store::FrameKind::kKernel, ""}});
+    const std::optional<store::HolderFrame> holder = store::holder_in(frames[i]);
+    if (!reason && !holder) continue;
+    const std::string name = reason ? std::string(name_of(*reason))
+                                    : "held by " + std::string(kHolder) + " (" + std::to_string(holder->tid) + ")";
+    chains[i] =
+        std::make_shared<store::InlineChain>(store::InlineChain{{"[" + name + "]", "", store::FrameKind::kKernel, ""}});
   }
   return chains;
 }
@@ -368,6 +374,7 @@ void FixtureHistory::add_waits() {
     Names names{"_start", "main", "Server::run()"};
     names.insert(names.end(), functions.begin(), functions.end());
     waits_.push_back(sources_.frames_of(names));
+    if (reason == store::WaitReason::kLock) waits_.back().push_back(store::holder_frame(1, kCheckout.pid + 3));
     waits_.back().push_back(store::wait_frame(reason));
   };
   using store::WaitReason;

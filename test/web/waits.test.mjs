@@ -114,6 +114,16 @@ describe("waiting time", () => {
     await inspect(page, "waits-bottom-up");
   });
 
+  it("says in the graph who held the lock", async () => {
+    await open(page, `${daemon.url}/?${SERVICE}`);
+    await answered(page, () => page.click("#measures >> text=Waiting"));
+    await answered(page, () => page.click('#reasons [data-reason="lock"]'));
+    const held = (await mirror(page)).find(({ name }) => name === "[held by worker-3 (4245)]");
+    assert.ok(held !== undefined, (await names()).join());
+    await inspect(page, "waits-holder");
+    assert.deepEqual(page.troubles, []);
+  });
+
   it("is told by thread and reason in place of an order of time", async () => {
     await open(page, `${daemon.url}/?${SERVICE}&measure=wait&view=time`);
     await page.waitForSelector("#tracks .wait-bar");
@@ -122,6 +132,7 @@ describe("waiting time", () => {
     assert.match(said, /worker-2 waited (8 min 5\d|9 min \d+) s of 10 min/);
     assert.match(said, /Lock .*45\.0 %/);
     assert.match(said, /Disk .*45\.0 %/);
+    assert.match(await text(page, "#lock-holders"), /worker-3 ?4245.*100(\.0)? %/);
     await inspect(page, "waits-threads");
   });
 

@@ -74,6 +74,13 @@ export interface ThreadUsage {
   samples: number;
   cpu_seconds: number;
   waits?: Partial<Record<Reason, number>>; // seconds; none of CPU time
+  holders?: LockHolder[]; // of the locks for which it waited, as far as known
+}
+
+export interface LockHolder {
+  tid: number;
+  comm: string | null;
+  seconds: number;
 }
 
 export interface Threads extends About {

@@ -6,7 +6,7 @@
  *
  *   sleeps   one thread: nanosleep for 3 ms, poll for 7 ms. Only the former counts as sleep
  *   mutex    one of four threads holds a mutex 8 of 10 ms, the others take it in turns and sleep for 1 ms in between.
- *            The first one prints no line
+ *            The first one is called "holder", and prints no line
  *   pipe     two threads send each other a byte and compute a little; they share a CPU
  *   starved  four threads that compute on one CPU
  *   fsync    one thread: writes a page to a file of the current folder, and fsync
@@ -24,6 +24,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -81,6 +82,7 @@ static void* sleeps(void* unused) {
 
 static void* hold(void* unused) {
   (void)unused;
+  prctl(PR_SET_NAME, "holder");
   while (now_ns() < end_ns) {
     pthread_mutex_lock(&mutex);
     sleep_ms(8);

@@ -162,6 +162,46 @@ TEST_CASE("A stack that was walked late replaces that of the same visit only", "
   CHECK(host.stacks().size() == 2);
 }
 
+TEST_CASE("Threads that held locks are told with the threads that waited for them", "[store]") {
+  WaitingHost host;
+  constexpr ProcessId kOther{kProcess.pid + 1, kProcess.start_ticks};
+  const auto waits_for = [&](std::uint32_t holder, std::int64_t waited_ns, std::int32_t tid, ProcessId process) {
+    std::vector<Frame> frames{code(16), wait_frame(WaitReason::kLock)};
+    if (holder != 0) frames.insert(frames.end() - 1, holder_frame(1, holder));
+    WaitSample wait;
+    wait.sample = {host.clock.monotonic(), process, tid, "waiter", frames, {}};
+    wait.last_seen = host.clock.monotonic();
+    wait.waited_ns = waited_ns;
+    host.store.add_wait(wait);
+  };
+  const std::vector<Frame> running{code(16)};
+  host.store.add({host.clock.monotonic(), kProcess, 700, "owner", running, {}});
+  host.pass(1);
+  waits_for(700, kSecond, 7, kProcess);
+  waits_for(700, kSecond, 7, kProcess);
+  waits_for(701, 3 * kSecond, 7, kProcess);
+  waits_for(0, kSecond, 7, kProcess);
+  waits_for(700, kSecond, 8, kOther);
+  host.store.set_waits_seen(host.clock.monotonic());
+  QueryBudget unlimited;
+  const auto usage =
+      thread_usage(measured(host.store.snapshot(), Measure::kWait, false), Selection{host.everything()}, unlimited);
+  REQUIRE(usage);
+  REQUIRE(usage->rows.size() == 2);
+  CHECK(usage->rows[0].tid == 7);
+  CHECK(usage->rows[0].waits_ns[static_cast<std::size_t>(WaitReason::kLock)] == 6 * kSecond);
+  REQUIRE(usage->rows[0].holders.size() == 2);
+  CHECK(usage->rows[0].holders[0].tid == 701);
+  CHECK(usage->rows[0].holders[0].ns == 3 * kSecond);
+  CHECK(usage->rows[0].holders[0].comm.empty());
+  CHECK(usage->rows[0].holders[1].tid == 700);
+  CHECK(usage->rows[0].holders[1].ns == 2 * kSecond);
+  CHECK(usage->rows[0].holders[1].comm == "owner");
+  // Another process's thread with that number is another thread.
+  REQUIRE(usage->rows[1].holders.size() == 1);
+  CHECK(usage->rows[1].holders[0].comm.empty());
+}
+
 TEST_CASE("Threads that wait for work can be left out", "[store]") {
   WaitingHost host;
   host.visit(WaitReason::kPoll);

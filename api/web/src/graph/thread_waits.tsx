@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The waiting time of one thread by reason. Single waits are not kept one by one, so there is nothing to show in the order
+// The waiting time of one thread by reason, and who held the locks for which it waited. Single waits are not kept one by one, so there is nothing to show in the order
 // of time.
 import type { ThreadUsage } from "../answers";
 import { choose } from "../measure";
 import { percent, printable, seconds } from "../text";
 import { REASON_TEXTS, classOf, listed } from "../waits";
 import { threads } from "./order_state";
+
+const MOST_HOLDERS = 10;
 
 export function ThreadWaits({ thread }: { thread: ThreadUsage | null }) {
   const answer = threads.answer.value;
@@ -15,6 +17,7 @@ export function ThreadWaits({ thread }: { thread: ThreadUsage | null }) {
   const waits = listed(thread.waits ?? {}).sort(([, a], [, b]) => b - a);
   const waited = waits.reduce((sum, [, time]) => sum + time, 0);
   const rest = thread.cpu_seconds - waited;
+  const holders = thread.holders ?? [];
   return (
     <div class="thread-waits" id="thread-waits">
       <p>
@@ -33,6 +36,20 @@ export function ThreadWaits({ thread }: { thread: ThreadUsage | null }) {
           ))}
         </tbody>
       </table>
+      {holders.length > 0 && (
+        <table id="lock-holders">
+          <caption class="visually-hidden">Who held the locks</caption>
+          <thead><tr><th scope="col">Lock held by</th><th scope="col">Time</th><th scope="col">Of the lock's</th></tr></thead>
+          <tbody>
+            {holders.slice(0, MOST_HOLDERS).map(({ tid, comm, seconds: time }) => (
+              <tr key={tid} data-holder={tid}>
+                <th scope="row"><bdi>{comm === null ? "Thread" : printable(comm, 100)}</bdi> <small>{tid}</small></th>
+                <td>{seconds(time)}</td><td>{percent(time, thread.waits?.lock ?? 0)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
       <p class="note">
         Waits are summed up, not kept one by one: only CPU time has an order.{" "}
         <button type="button" class="quiet" onClick={() => choose("")}>Show CPU time</button>

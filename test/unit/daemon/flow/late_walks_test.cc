@@ -4,7 +4,9 @@
 #include <linux/perf_event.h>
 
 #include <cstdint>
+#include <cstring>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -112,7 +114,9 @@ struct Pipeline {
                   .unwind = publisher,
                   .store = store,
                   .read_again = [this](std::int32_t tid) { read_again.push_back(tid); }}};
-  WaitIntake waits{store, [](std::uint64_t address) { return std::string(address == kFutex ? "futex_wait" : "f"); }};
+  symbolizer::RuntimeFunctions names;
+  WaitIntake waits{store, names,
+                   [](std::uint64_t address) { return std::string(address == kFutex ? "futex_wait" : "f"); }};
   Ingest ingest{processes, details, modules,
                 store,     clock,   {.unwind = &publisher, .late_walks = &late, .waits = &waits}};
 
@@ -313,6 +317,31 @@ TEST_CASE("a wait without a user stack has its kernel functions, and says why") 
   CAPTURE(outcome, p.waiting_stacks()[0]);
   CHECK(p.waiting_stacks()[0].ends_with(kInFutex.substr(1) + "8000"));
   CHECK(p.waiting_quality().truncated[static_cast<std::size_t>(reason)] == 8000);
+}
+
+TEST_CASE("who holds the lock stands in front of the reason, and only of a lock") {
+  Pipeline p;
+  const bool is_lock = GENERATE(true, false);
+  test::SampleFields fields;
+  fields.start_boottime_ns = kStartTicks * ProcessId::kNsPerTick + 7;
+  fields.user_end = FLAMED_END_NO_REGISTERS;
+  fields.kernel = {is_lock ? kFutex : kFutex + 0x100};
+  flamed_wait wait{};
+  wait.state = FLAMED_SLEEPS;
+  wait.holder = 4711;
+  std::strcpy(wait.holder_comm, "a worker");
+  p.feed(1000, with(Pipeline::program(10), test::visit_record(at(100), wait, fields)), false, at(900));
+  REQUIRE(p.waiting_stacks().size() == 1);
+  const std::string stack = p.waiting_stacks()[0];
+  CAPTURE(stack);
+  const auto name = p.names.enter(symbolizer::SymbolKind::kUnknown, "a worker", "", fields.owner);
+  REQUIRE(name);
+  CHECK(p.names.stats().functions == 1);
+  const Frame holder = store::holder_frame(*name, 4711);
+  CHECK(store::holder_in(holder)->tid == 4711);
+  std::ostringstream text;
+  text << std::hex << holder.offset - test::kKernel;
+  CHECK((stack.find("[kernel]+" + text.str() + ";") != std::string::npos) == is_lock);
 }
 
 TEST_CASE("where the code before a return address can't be read, callers of code without rows are not guessed") {

@@ -45,6 +45,28 @@ TEST_CASE("why a thread waits is a frame that no symbolizer is asked about") {
   CHECK(chains[1]->front().name == "f");
 }
 
+TEST_CASE("the holder of a lock is named by its kept name and its number, or by the number alone") {
+  struct KeptNames final : symbolizer::Symbolizer {
+    std::vector<symbolizer::SymbolChainPtr> symbolise(std::span<const Frame> frames) override {
+      std::vector<symbolizer::SymbolChainPtr> answer;
+      for (const Frame& asked : frames) {
+        const bool is_kept = asked == Frame{kRuntimeModule, 3U << 24};
+        answer.push_back(std::make_shared<const symbolizer::SymbolChain>(symbolizer::SymbolChain{
+            Symbol{is_kept ? "worker" : "[runtime]", "", SymbolKind::kUnknown, is_kept ? "" : "not kept any more"}}));
+      }
+      return answer;
+    }
+  } names;
+  FrameNamer namer(names, 0);
+  const auto chains =
+      namer.name(std::vector{store::holder_frame(3, 4711), store::holder_frame(0, 12), store::holder_frame(9, 13)});
+  REQUIRE(chains.size() == 3);
+  CHECK(chains[0]->front().name == "[held by worker (4711)]");
+  CHECK(chains[0]->front().kind == FrameKind::kKernel);
+  CHECK(chains[1]->front().name == "[held by thread 12]");
+  CHECK(chains[2]->front().name == "[held by thread 13]");
+}
+
 TEST_CASE("every kind of symbol becomes the same kind of frame") {
   const std::vector<std::pair<SymbolKind, FrameKind>> kinds{{SymbolKind::kKernel, FrameKind::kKernel},
                                                             {SymbolKind::kNative, FrameKind::kNative},

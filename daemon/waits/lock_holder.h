@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Who holds the mutex that a thread waits for. glibc keeps the owner's thread id in the
+// mutex, behind the word that the futex call names. Other users of futexes have something else there, and a process may
+// write there what it likes: so the words count only if they fit each other and the call, and if the id is that of a
+// thread of the same process. Pure but for HolderFinder.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "bpf/visits.h"
+
+namespace flamed::daemon {
+
+/// A futex call that waits for a lock.
+struct FutexWait {
+  std::uint64_t address = 0;  ///< 0: none
+  std::uint32_t expected = 0;
+  bool is_priority_inheriting = false;
+};
+/// Of the system call that the thread is in; none: it is no futex call that may be a mutex's of one process alone.
+FutexWait futex_wait_of(const flamed_wait& wait);
+
+/// glibc's pthread_mutex_t on 64-bit machines (sysdeps/nptl/bits/struct_mutex.h, __pthread_mutex_s): int __lock at 0,
+/// unsigned __count at 4, int __owner at 8, unsigned __nusers at 12, int __kind at 16.
+inline constexpr std::size_t kMutexBytes = 20;
+/// The owner, as the process numbers its threads. Empty: this is no locked mutex that has waiters.
+std::optional<std::uint32_t> mutex_owner(std::span<const std::byte, kMutexBytes> mutex, const FutexWait& wait);
+
+/// A thread, from its /proc/PID/task/TID/status.
+struct ThreadStatus {
+  std::string name;           ///< any bytes
+  std::uint32_t own_tid = 0;  ///< in its innermost pid namespace
+  std::uint32_t user = 0;     ///< as flamed_sample.owner: FLAMED_NO_OWNER, if its ids differ
+};
+std::optional<ThreadStatus> parse_thread_status(std::string_view text);
+
+struct LockHolder {
+  std::uint32_t tid = 0;  ///< 0: not known
+  std::array<char, FLAMED_COMM_BYTES> comm{};
+};
+
+/// Finds threads of processes by the numbers that these give them: in a container, others than the host's.
+class HolderFinder {
+ public:
+  /// `read_status` reads /proc/PID/task/TID/status; empty: there is no such thread. `threads_of` has its tids.
+  HolderFinder(std::function<std::string(std::int32_t pid, std::uint32_t tid)> read_status,
+               std::function<std::vector<std::uint32_t>(std::int32_t pid)> threads_of)
+      : read_status_(std::move(read_status)), threads_of_(std::move(threads_of)) {}
+
+  /// `user` is that of the thread that waits. Who may see that one must be allowed to see the holder, so of another
+  /// user it is not told.
+  LockHolder find(std::int32_t pid, std::uint32_t own_tid, std::uint32_t user);
+
+ private:
+  /// Of a process in a container so many are looked at.
+  static constexpr std::size_t kMostThreads = 512;
+  static constexpr std::size_t kMostKnown = 256;
+
+  [[nodiscard]] std::optional<ThreadStatus> status_of(std::int32_t pid, std::uint32_t tid, std::uint32_t own_tid) const;
+
+  const std::function<std::string(std::int32_t, std::uint32_t)> read_status_;
+  const std::function<std::vector<std::uint32_t>(std::int32_t)> threads_of_;
+  std::unordered_map<std::uint64_t, std::uint32_t> known_;  ///< tids by pid and own tid; not to be trusted
+};
+
+}  // namespace flamed::daemon
