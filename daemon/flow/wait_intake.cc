@@ -5,6 +5,8 @@
 #include <optional>
 #include <string_view>
 
+#include "daemon/waits/lock_holder.h"
+
 namespace flamed::daemon {
 namespace {
 
@@ -26,7 +28,8 @@ store::WaitReason WaitIntake::reason_of(const VisitRecord& visit) {
     if (is_new) place->second = store::wait_place_of(name_of_(address));
     places_.push_back(place->second);
   }
-  return store::wait_reason_of(places_);
+  const store::WaitReason reason = store::wait_reason_of(places_);
+  return reason == store::WaitReason::kLock && !is_lock(*visit.wait) ? store::WaitReason::kCondition : reason;
 }
 
 Frame WaitIntake::holder_of(const VisitRecord& visit) {

@@ -27,6 +27,10 @@ constexpr std::uint32_t kLockedWithWaiters = 2;
 constexpr std::uint64_t kCommandMask = ~std::uint64_t{FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME};
 /// FUTEX_LOCK_PI2 is newer than the headers of Debian 12's glibc.
 constexpr std::uint64_t kLockPi2 = 13;
+/// musl's locks, robust ones, and Rust's for readers and writers: threads wait.
+constexpr std::uint32_t kLockMarks = 0xc0000000;
+/// std::thread::park() of Rust.
+constexpr std::uint32_t kParked = 0xffffffff;
 constexpr std::uint32_t kMostTid = 1U << FLAMED_TID_BITS;
 
 /// The words of the line that begins so, without it.
@@ -52,11 +56,16 @@ std::vector<std::uint32_t> numbers_of(std::string_view text, std::string_view li
   return numbers;
 }
 
+/// 32-bit programs, whose calls have other numbers, have no registers here.
+bool is_futex_call(const flamed_wait& wait) {
+  constexpr std::uint8_t kNeeded = FLAMED_KNOWS_SYSTEM_CALL | FLAMED_KNOWS_REGISTERS;
+  return (wait.known & kNeeded) == kNeeded && wait.state == FLAMED_SLEEPS && wait.system_call == SYS_futex;
+}
+
 }  // namespace
 
 FutexWait futex_wait_of(const flamed_wait& wait) {
-  constexpr std::uint8_t kNeeded = FLAMED_KNOWS_SYSTEM_CALL | FLAMED_KNOWS_REGISTERS;
-  if ((wait.known & kNeeded) != kNeeded || wait.state != FLAMED_SLEEPS || wait.system_call != SYS_futex) return {};
+  if (!is_futex_call(wait)) return {};
   const std::uint64_t operation = wait.arguments[1];
   const auto expected = static_cast<std::uint32_t>(wait.arguments[2]);
   if ((operation & FUTEX_PRIVATE_FLAG) == 0) return {};
@@ -69,6 +78,23 @@ FutexWait futex_wait_of(const flamed_wait& wait) {
       return {wait.arguments[0], expected, true};
     default:
       return {};
+  }
+}
+
+bool is_lock(const flamed_wait& wait) {
+  if (!is_futex_call(wait)) return true;
+  const auto expected = static_cast<std::uint32_t>(wait.arguments[2]);
+  switch (wait.arguments[1] & kCommandMask) {
+    case FUTEX_WAIT:
+      return expected == kLockedWithWaiters || (expected & kLockMarks) != 0;
+    case FUTEX_WAIT_BITSET:
+      // glibc's locks for readers and writers wait for 2 or 3.
+      return expected == kLockedWithWaiters || expected == (kLockedWithWaiters | 1) ||
+             (expected != kParked && (expected & kLockMarks) != 0);
+    case FUTEX_WAIT_REQUEUE_PI:
+      return false;
+    default:
+      return true;
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who holds the mutex that a thread waits for. glibc keeps the owner's thread id in the
+// What a thread waits for in a futex call, and who holds it if it is a mutex. glibc keeps the owner's thread id in the
 // mutex, behind the word that the futex call names. Other users of futexes have something else there, and a process may
 // write there what it likes: so the words count only if they fit each other and the call, and if the id is that of a
 // thread of the same process. Pure but for HolderFinder.
@@ -30,6 +30,12 @@ struct FutexWait {
 };
 /// Of the system call that the thread is in; none: it is no futex call that may be a mutex's of one process alone.
 FutexWait futex_wait_of(const flamed_wait& wait);
+
+/// Does the thread wait for a lock, if it waits for a futex? By the value that it expects there. Locks of glibc, musl,
+/// Rust and Go have 2 for "locked, and threads wait", or a mark in the two uppermost bits. Condition variables,
+/// semaphores and parked threads have a count, 0 or all bits set. A count may happen to be 2: then it is taken for a
+/// lock, as is whatever is not known.
+bool is_lock(const flamed_wait& wait);
 
 /// glibc's pthread_mutex_t on 64-bit machines (sysdeps/nptl/bits/struct_mutex.h, __pthread_mutex_s): int __lock at 0,
 /// unsigned __count at 4, int __owner at 8, unsigned __nusers at 12, int __kind at 16.

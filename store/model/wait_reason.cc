@@ -139,7 +139,7 @@ const Function* find(const std::array<Function, kCount>& table, std::string_view
   return found == table.end() ? nullptr : &*found;
 }
 
-constexpr std::array<std::string_view, kWaitReasons> kNames{"run_queue", "disk",  "lock", "network",
+constexpr std::array<std::string_view, kWaitReasons> kNames{"run_queue", "disk",  "lock", "condition",  "network",
                                                             "pipe",      "sleep", "poll", "page_fault", "other"};
 
 }  // namespace

@@ -18,6 +18,7 @@ enum class WaitReason : std::uint8_t {
   kRunQueue,   ///< it could run, but no CPU was free
   kDisk,       ///< a block device, or a file system that waits for one or for its server
   kLock,       ///< a lock of the program, or a lock on a file
+  kCondition,  ///< a futex, but no lock: a signal of another thread, as of a condition variable or a semaphore
   kNetwork,    ///< a socket
   kPipe,       ///< a pipe or FIFO
   kSleep,      ///< the time
@@ -25,7 +26,7 @@ enum class WaitReason : std::uint8_t {
   kPageFault,  ///< memory that is not there yet: a file's page, swap, the lock of the address space
   kOther,
 };
-inline constexpr std::size_t kWaitReasons = 9;
+inline constexpr std::size_t kWaitReasons = 10;
 
 /// Nanoseconds by reason.
 using WaitSums = std::array<std::uint64_t, kWaitReasons>;
@@ -39,7 +40,7 @@ struct WaitPlace {
   std::optional<WaitReason> place{};  ///< the innermost one decides
 };
 WaitPlace wait_place_of(std::string_view function);
-/// `places`: from the innermost function on.
+/// `places`: from the innermost function on. Never kCondition, which depends on what the futex call waits for.
 WaitReason wait_reason_of(std::span<const WaitPlace> places);
 
 /// `functions`: names from the innermost on, as in /proc/kallsyms. Functions of the scheduler and those that only wait

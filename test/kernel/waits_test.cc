@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "daemon/sampler/event_batch.h"
 #include "daemon/sampler/record.h"
+#include "daemon/waits/lock_holder.h"
 #include "daemon/waits/wait_program.h"
 #include "daemon/waits/wait_times.h"
 #include "store/model/wait_reason.h"
@@ -118,6 +119,9 @@ class Visits {
     const std::uint32_t tid = visit.sample.header->tid;
     const flamed_wait& wait = *visit.wait;
     const bool is_new = seen_.emplace(tid, wait.switches, wait.state == FLAMED_WAITS_FOR_CPU).second;
+    INFO("thread " << tid << ", wait " << wait.switches << ", state " << int{wait.state} << ", stack "
+                   << int{wait.stack} << ", last seen " << (time.ns - static_cast<std::int64_t>(wait.last_seen_ns))
+                   << " ns ago");
     CHECK(is_new);
     Found& found = found_[tid];
     const std::string reason = reason_of(visit);
@@ -137,7 +141,9 @@ class Visits {
     if (visit.wait->state != FLAMED_SLEEPS) return "state " + std::to_string(visit.wait->state);
     std::vector<std::string_view> names;
     for (const std::uint64_t address : visit.sample.kernel) names.emplace_back(name_of(address));
-    return std::string(store::name_of(store::wait_reason_of(names)));
+    const store::WaitReason reason = store::wait_reason_of(names);
+    if (reason == store::WaitReason::kLock && !daemon::is_lock(*visit.wait)) return "condition";
+    return std::string(store::name_of(reason));
   }
 
   const std::string& name_of(std::uint64_t address) {
@@ -210,6 +216,28 @@ TEST_CASE("threads that wait for a mutex are found in its futex") {
     futexes.insert(found.futexes.begin(), found.futexes.end());
   }
   CHECK(futexes.size() == 1);
+}
+
+TEST_CASE("idle workers of a pool are found waiting for a signal, not for a lock, and the busy one for neither") {
+  Visits visits = make_visits();
+  ChildProcess program({victim("waits"), "workers", kSeconds});
+  const std::vector<Said> said = visits.follow(program);
+  REQUIRE(said.size() == 4);
+  int idle = 0;
+  for (const Said& thread : said) {
+    const Found& found = visits.of(thread.tid);
+    INFO(found.text());
+    INFO("by the kernel " << thread.waited_ns);
+    // The busy one waits for a CPU only.
+    if (thread.waited_ns < kNsPerSecond) {
+      CHECK(found.of("condition") == 0);
+    } else {
+      ++idle;
+      CHECK(is_near(found.of("condition"), thread.waited_ns, 0.05));
+    }
+    CHECK(is_near(found.of("lock"), 0, 0));
+  }
+  CHECK(idle == 3);
 }
 
 TEST_CASE("two ends of a pipe are found waiting for each other") {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Why threads wait: the daemon's reasons (docs/api.md, Measures). Pure.
 
-export const REASONS = ["run_queue", "disk", "lock", "network", "pipe", "sleep", "page_fault", "poll", "other"] as const;
+export const REASONS = ["run_queue", "disk", "lock", "condition", "network", "pipe", "sleep", "page_fault", "poll", "other"] as const;
 export type Reason = (typeof REASONS)[number];
 
 export interface ReasonText {
@@ -12,7 +12,8 @@ export interface ReasonText {
 export const REASON_TEXTS: Record<Reason, ReasonText> = {
   run_queue: { name: "Run queue", what: "It could run, but no CPU was free" },
   disk: { name: "Disk", what: "A block device, or a file system" },
-  lock: { name: "Lock", what: "A lock or condition variable (futex), or a lock on a file" },
+  lock: { name: "Lock", what: "A lock of the program, or a lock on a file" },
+  condition: { name: "Signal", what: "A signal of another thread: a condition variable, a semaphore, a parked thread" },
   network: { name: "Network", what: "A socket" },
   pipe: { name: "Pipe", what: "A pipe" },
   sleep: { name: "Sleep", what: "A time that the program chose" },

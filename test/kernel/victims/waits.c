@@ -12,6 +12,8 @@
  *   fsync    one thread: writes a page to a file of the current folder, and fsync
  *   faults   one thread: reads the pages of a file of the current folder that are not in memory
  *   pool     three threads wait for work in epoll_wait, one of them gets some every 10 ms
+ *   workers  four threads of a pool: one is called "busy" and computes, the others wait for work with a condition
+ * variable
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -176,6 +178,33 @@ static void* fault(void* unused) {
   return NULL;
 }
 
+static int has_job = 1;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+
+/* The first one has a job until the end, the others wait for one. */
+static void* serve(void* unused) {
+  const struct account account = {now_ns(), 0};
+  (void)unused;
+  pthread_mutex_lock(&mutex);
+  while (!has_job && now_ns() < end_ns) pthread_cond_wait(&changed, &mutex);
+  const int is_busy = has_job;
+  has_job = 0;
+  pthread_mutex_unlock(&mutex);
+  if (is_busy) {
+    prctl(PR_SET_NAME, "busy");
+    while (now_ns() < end_ns) {
+      for (volatile int i = 0; i < 100000; i++) {
+      }
+    }
+    pthread_mutex_lock(&mutex);
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&mutex);
+  }
+  tell(&account);
+  sleep_ms(500); /* how long a wait was is known when the thread is found in the next one */
+  return NULL;
+}
+
 static void* work(void* number) {
   const struct account account = {now_ns(), 0};
   const int events = *(int*)number;
@@ -219,6 +248,8 @@ int main(int argc, char** argv) {
     pthread_create(&threads[count++], NULL, sync_file, NULL);
   } else if (!strcmp(argv[1], "faults")) {
     pthread_create(&threads[count++], NULL, fault, NULL);
+  } else if (!strcmp(argv[1], "workers")) {
+    while (count < 4) pthread_create(&threads[count++], NULL, serve, NULL);
   } else if (!strcmp(argv[1], "pool")) {
     static int events[3];
     for (int i = 0; i < 3; i++) {

@@ -39,6 +39,7 @@ const WAITS: Record<Reason, Omit<Tone, "label">> = {
   run_queue: { hue: 8, saturation: 80, lightness: 72 },
   disk: { hue: 268, saturation: 58, lightness: 77 },
   lock: { hue: 44, saturation: 92, lightness: 60 },
+  condition: { hue: 64, saturation: 62, lightness: 62 },
   network: { hue: 196, saturation: 66, lightness: 66 },
   pipe: { hue: 158, saturation: 44, lightness: 62 },
   sleep: { hue: 226, saturation: 62, lightness: 80 },

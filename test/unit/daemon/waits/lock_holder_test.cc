@@ -62,6 +62,25 @@ TEST_CASE("only calls that wait for a futex of one process alone may be for a mu
   CHECK(futex_wait_of(other).address == 0);
 }
 
+TEST_CASE("what a futex call expects tells locks from signals of other threads") {
+  constexpr std::uint64_t kRealTime = FUTEX_WAIT_BITSET_PRIVATE | FUTEX_CLOCK_REALTIME;
+  CHECK(is_lock(in_futex(FUTEX_WAIT_PRIVATE, 2)));                // glibc's mutex, runtime.lock() of Go
+  CHECK(is_lock(in_futex(FUTEX_WAIT_BITSET_PRIVATE, 2)));         // Rust's Mutex
+  CHECK(is_lock(in_futex(kRealTime, 2)));                         // pthread_mutex_timedlock()
+  CHECK(is_lock(in_futex(kRealTime, 3)));                         // pthread_rwlock_wrlock()
+  CHECK(is_lock(in_futex(FUTEX_WAIT_PRIVATE, 0x80000010)));       // musl's mutex
+  CHECK(is_lock(in_futex(FUTEX_WAIT_BITSET_PRIVATE, 1U << 30)));  // Rust's RwLock
+  CHECK(is_lock(in_futex(FUTEX_LOCK_PI_PRIVATE, 0)));
+  CHECK_FALSE(is_lock(in_futex(kRealTime, 0)));                           // pthread_cond_wait(), sem_wait()
+  CHECK_FALSE(is_lock(in_futex(FUTEX_WAIT_BITSET_PRIVATE, 17)));          // Condvar of Rust
+  CHECK_FALSE(is_lock(in_futex(FUTEX_WAIT_BITSET_PRIVATE, 0xffffffff)));  // std::thread::park() of Rust
+  CHECK_FALSE(is_lock(in_futex(FUTEX_WAIT_PRIVATE, 0)));                  // an idle thread of Go
+  CHECK_FALSE(is_lock(in_futex(FUTEX_WAIT_REQUEUE_PI_PRIVATE, 2)));
+  flamed_wait other = in_futex(FUTEX_WAIT_PRIVATE, 0);
+  other.known = FLAMED_KNOWS_SYSTEM_CALL;
+  CHECK(is_lock(other));
+}
+
 TEST_CASE("the words of each kind of locked mutex name its owner") {
   CHECK(mutex_owner(mutex_of(2, 0, 4711, 1, PTHREAD_MUTEX_TIMED_NP), kContended) == 4711);
   CHECK(mutex_owner(mutex_of(2, 3, 4711, 1, PTHREAD_MUTEX_RECURSIVE_NP), kContended) == 4711);
