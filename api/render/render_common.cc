@@ -149,6 +149,15 @@ void append_facts(JsonWriter& json, const store::AnswerFacts& facts, double freq
   json.end_array();
 }
 
+void append_waits(JsonWriter& json, const store::WaitSums& waits_ns) {
+  json.key("waits").begin_object();
+  for (std::size_t reason = 0; reason < waits_ns.size(); ++reason) {
+    if (waits_ns[reason] == 0) continue;
+    json.key(name_of(static_cast<store::WaitReason>(reason))).number(cpu_seconds(waits_ns[reason]));
+  }
+  json.end_object();
+}
+
 void append_processes(JsonWriter& json, std::span<const store::ProcessInfo> processes) {
   json.key("processes").begin_array();
   for (const store::ProcessInfo& process : processes) {

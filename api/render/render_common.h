@@ -10,6 +10,7 @@
 
 #include "api/text/json_writer.h"
 #include "store/model/profile.h"
+#include "store/model/wait_reason.h"
 #include "store/query/diff.h"
 
 namespace flamed::api {
@@ -32,6 +33,9 @@ double cpu_seconds(std::uint64_t ns);
 /// (null: not known), warnings.
 void append_facts(JsonWriter& json, const store::AnswerFacts& facts, double frequency_hz, std::uint64_t samples,
                   std::uint64_t cpu_ns);
+
+/// The member waits: seconds by reason, without those that do not occur.
+void append_waits(JsonWriter& json, const store::WaitSums& waits_ns);
 
 /// The member processes: a list of objects.
 void append_processes(JsonWriter& json, std::span<const store::ProcessInfo> processes);

@@ -17,6 +17,7 @@ std::string render_processes(const store::UsageTable<store::ProcessUsage>& usage
     append_process(json, row.info);
     json.key("samples").number(row.samples);
     json.key("cpu_seconds").number(cpu_seconds(row.cpu_ns));
+    if (usage.measure != store::Measure::kCpu) append_waits(json, row.waits_ns);
     json.end_object();
   }
   json.end_array();
@@ -44,6 +45,7 @@ std::string render_process_groups(const store::UsageTable<store::GroupUsage>& us
     json.key("ended").number(std::uint64_t{row.ended});
     json.key("samples").number(row.samples);
     json.key("cpu_seconds").number(cpu_seconds(row.cpu_ns));
+    if (usage.measure != store::Measure::kCpu) append_waits(json, row.waits_ns);
     json.end_object();
   }
   json.end_array();

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/render/render_threads.h"
 
-#include <cstddef>
-
 #include "api/render/render_common.h"
 #include "api/text/json_writer.h"
 #include "store/model/wait_reason.h"
@@ -25,12 +23,7 @@ std::string render_threads(const store::UsageTable<store::ThreadUsage>& usage, d
     json.key("samples").number(row.samples);
     json.key("cpu_seconds").number(cpu_seconds(row.cpu_ns));
     if (usage.measure != store::Measure::kCpu) {
-      json.key("waits").begin_object();
-      for (std::size_t reason = 0; reason < store::kWaitReasons; ++reason) {
-        if (row.waits_ns[reason] == 0) continue;
-        json.key(name_of(static_cast<store::WaitReason>(reason))).number(cpu_seconds(row.waits_ns[reason]));
-      }
-      json.end_object();
+      append_waits(json, row.waits_ns);
       json.key("holders").begin_array();
       for (const store::LockHolderUsage& holder : row.holders) {
         json.begin_object();

@@ -41,18 +41,52 @@ bool total_up(ForEach&& for_each, StackStates& states, Side side, std::vector<To
   });
 }
 
-/// CPU use of each process, by its index in the ProcessTable. False: the budget is exhausted.
+/// Waiting time by reason, by index in a table.
+using WaitsByIndex = std::unordered_map<std::uint32_t, WaitSums>;
+
+/// Adds what these stacks waited, as far as the reason is known.
+void add_waits(const SnapshotData& data, StackStates& states, Side side, std::int64_t period_ns,
+               const ThreadStacks& stacks, WaitSums& sums) {
+  stacks.for_each([&](StackRef ref, std::uint64_t count) {
+    const std::optional<WaitReason> reason = reason_of(data.tree, ref);
+    if (!reason || !states.has(ref, side)) return;
+    sums[static_cast<std::size_t>(*reason)] += count * static_cast<std::uint64_t>(period_ns);
+  });
+}
+
+void add_sums(const WaitsByIndex& waits, std::uint32_t index, WaitSums& sums) {
+  const auto found = waits.find(index);
+  if (found == waits.end()) return;
+  for (std::size_t reason = 0; reason < kWaitReasons; ++reason) sums[reason] += found->second[reason];
+}
+
+struct ProcessTotals {
+  std::vector<Total> used;  ///< by index in the ProcessTable
+  WaitsByIndex waits;       ///< likewise; none of CPU time
+};
+
+/// False: the budget is exhausted.
 bool total_processes(const SnapshotData& data, const Selection& selection, QueryBudget& budget, AnswerFacts& facts,
-                     std::vector<Total>& totals) {
+                     ProcessTotals& totals) {
   SlotSelection slots(data, selection, budget);
   StackStates states(data);
   facts = slots.facts();
-  totals.resize(data.processes.limit());
+  totals.used.resize(data.processes.limit());
+  if (data.measure != Measure::kCpu) {
+    // Sums by side do not know why.
+    const auto for_each = [&](const auto& visit) {
+      return slots.for_each_process([&](const SlotBounds& bounds, std::uint32_t process, const ThreadStacks& stacks) {
+        visit(bounds, process, stacks);
+        add_waits(data, states, selection.side, bounds.period_ns, stacks, totals.waits[process]);
+      });
+    };
+    return total_up(for_each, states, selection.side, totals.used, facts.quality);
+  }
   std::vector<std::size_t> others;  // slots
   for (std::size_t slot = 0; slot < slots.size(); ++slot) {
     const auto add = [&](std::uint32_t process, bool /*in_kernel*/, std::uint64_t samples) {
-      totals[process].samples += samples;
-      totals[process].ns += samples * static_cast<std::uint64_t>(slots.bounds(slot).period_ns);
+      totals.used[process].samples += samples;
+      totals.used[process].ns += samples * static_cast<std::uint64_t>(slots.bounds(slot).period_ns);
     };
     if (!slots.for_each_side_of(slot, selection.side, states, facts.quality, add)) others.push_back(slot);
   }
@@ -64,7 +98,7 @@ bool total_processes(const SnapshotData& data, const Selection& selection, Query
       });
     });
   };
-  return total_up(for_each, states, selection.side, totals, facts.quality);
+  return total_up(for_each, states, selection.side, totals.used, facts.quality);
 }
 
 using HolderSums = std::unordered_map<std::uint32_t, std::uint64_t>;  ///< nanoseconds by tid
@@ -123,11 +157,13 @@ Result<UsageTable<ProcessUsage>> process_usage(const Snapshot& snapshot, const S
                                                QueryBudget& budget) {
   const SnapshotData& data = snapshot.data();
   UsageTable<ProcessUsage> table;
-  std::vector<Total> totals;
+  ProcessTotals totals;
   if (!total_processes(data, selection, budget, table, totals)) return budget.error();
-  for (std::uint32_t process = 0; process < totals.size(); ++process) {
-    if (totals[process].samples == 0) continue;
-    table.rows.push_back({data.info_of(data.processes[process]), totals[process].samples, totals[process].ns});
+  for (std::uint32_t process = 0; process < totals.used.size(); ++process) {
+    const Total& used = totals.used[process];
+    if (used.samples == 0) continue;
+    table.rows.push_back({data.info_of(data.processes[process]), used.samples, used.ns, {}});
+    add_sums(totals.waits, process, table.rows.back().waits_ns);
   }
   std::sort(table.rows.begin(), table.rows.end(), [](const ProcessUsage& a, const ProcessUsage& b) {
     return a.cpu_ns != b.cpu_ns ? a.cpu_ns > b.cpu_ns : a.info.id < b.info.id;
@@ -140,12 +176,12 @@ Result<UsageTable<GroupUsage>> group_usage(const Snapshot& snapshot, const Selec
                                            QueryBudget& budget) {
   const SnapshotData& data = snapshot.data();
   UsageTable<GroupUsage> table;
-  std::vector<Total> totals;
+  ProcessTotals totals;
   if (!total_processes(data, selection, budget, table, totals)) return budget.error();
   const ProcessGroups groups(data, by);
   std::unordered_map<std::string, std::size_t, KeyedTextHash> rows;  // by what selects the group
-  for (std::uint32_t process = 0; process < totals.size(); ++process) {
-    if (totals[process].samples == 0) continue;
+  for (std::uint32_t process = 0; process < totals.used.size(); ++process) {
+    if (totals.used[process].samples == 0) continue;
     ProcessGroups::Selector selector = groups.selector(process);
     const auto [row, fresh] = rows.try_emplace(selector.parameter + '\0' + selector.value, table.rows.size());
     if (fresh) {
@@ -154,8 +190,9 @@ Result<UsageTable<GroupUsage>> group_usage(const Snapshot& snapshot, const Selec
     GroupUsage& group = table.rows[row->second];
     ++group.processes;
     if (data.processes[process].ended_ns != ProcessRecord::kNoTime) ++group.ended;
-    group.samples += totals[process].samples;
-    group.cpu_ns += totals[process].ns;
+    group.samples += totals.used[process].samples;
+    group.cpu_ns += totals.used[process].ns;
+    add_sums(totals.waits, process, group.waits_ns);
   }
   std::sort(table.rows.begin(), table.rows.end(), [](const GroupUsage& a, const GroupUsage& b) {
     return std::tie(b.cpu_ns, a.name, a.value) < std::tie(a.cpu_ns, b.name, b.value);
@@ -172,18 +209,17 @@ Result<UsageTable<ThreadUsage>> thread_usage(const Snapshot& snapshot, const Sel
   UsageTable<ThreadUsage> table;
   static_cast<AnswerFacts&>(table) = slots.facts();
   std::vector<Total> totals(data.threads.limit());
-  std::unordered_map<std::uint32_t, WaitSums> waits;  // by index in the ThreadTable
+  WaitsByIndex waits;  // by index in the ThreadTable
   LockHolders held(data);
   const auto for_each = [&](const auto& visit) {
     return slots.for_each_thread([&](const SlotBounds& bounds, std::uint32_t thread, const ThreadStacks& stacks) {
       visit(bounds, thread, stacks);
       if (data.measure == Measure::kCpu) return;
+      add_waits(data, states, selection.side, bounds.period_ns, stacks, waits[thread]);
       stacks.for_each([&](StackRef ref, std::uint64_t count) {
-        const std::optional<WaitReason> reason = reason_of(data.tree, ref);
-        if (!reason || !states.has(ref, selection.side)) return;
-        const std::uint64_t ns = count * static_cast<std::uint64_t>(bounds.period_ns);
-        waits[thread][static_cast<std::size_t>(*reason)] += ns;
-        if (const std::optional<HolderFrame> holder = holder_of(data.tree, ref)) held.add(thread, holder->tid, ns);
+        const std::optional<HolderFrame> holder = holder_of(data.tree, ref);
+        if (!holder || !states.has(ref, selection.side)) return;
+        held.add(thread, holder->tid, count * static_cast<std::uint64_t>(bounds.period_ns));
       });
     });
   };
@@ -209,11 +245,7 @@ Result<UsageTable<ThreadUsage>> thread_usage(const Snapshot& snapshot, const Sel
     }
     table.rows.back().samples += totals[thread].samples;
     table.rows.back().cpu_ns += totals[thread].ns;
-    if (const auto found = waits.find(thread); found != waits.end()) {
-      for (std::size_t reason = 0; reason < kWaitReasons; ++reason) {
-        table.rows.back().waits_ns[reason] += found->second[reason];
-      }
-    }
+    add_sums(waits, thread, table.rows.back().waits_ns);
     held.append_of(thread, table.rows.back().holders);
     previous = &record;
   }

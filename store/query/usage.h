@@ -22,6 +22,7 @@ struct ProcessUsage {
   ProcessInfo info;
   std::uint64_t samples = 0;
   std::uint64_t cpu_ns = 0;  ///< samples × period
+  WaitSums waits_ns{};       ///< the waiting time in it, as far as its reason is known
 };
 
 /// A thread that held a lock for which another one waited.
@@ -52,6 +53,7 @@ struct GroupUsage {
   std::size_t ended = 0;  ///< of them
   std::uint64_t samples = 0;
   std::uint64_t cpu_ns = 0;  ///< samples × period
+  WaitSums waits_ns{};       ///< the waiting time in it, as far as its reason is known
 };
 
 template <typename Row>

@@ -248,6 +248,43 @@ TEST_CASE("A timeline has long waits in every step", "[store]") {
   }
 }
 
+TEST_CASE("Each process's waits, and each group's, are told by reason", "[store]") {
+  WaitingHost host;
+  constexpr ProcessId kOther{200, 6000};
+  for (const ProcessId& id : {kProcess, kOther}) {
+    ProcessInfo info;
+    info.id = id;
+    info.comm = "server";
+    info.unit = "server.service";
+    host.store.update_process(info);
+    host.visit(WaitReason::kLock, 0, {}, 0, id);
+  }
+  host.add({code(16)});
+  host.pass(3);
+  host.visit(WaitReason::kDisk, 2 * kSecond, MonotonicTime{host.clock.monotonic().ns - 3 * kSecond}, kSecond);
+  host.visit(WaitReason::kLock, 3 * kSecond, MonotonicTime{host.clock.monotonic().ns - 3 * kSecond}, 0, kOther);
+  const auto of = [](const WaitSums& waits, WaitReason reason) { return waits[static_cast<std::size_t>(reason)]; };
+  QueryBudget unlimited;
+  const Snapshot wall = measured(host.store.snapshot(), Measure::kWall, false);
+  const auto processes = process_usage(wall, Selection{host.everything()}, unlimited);
+  REQUIRE(processes);
+  REQUIRE(processes->rows.size() == 2);
+  CHECK(processes->rows[0].info.id == kProcess);
+  CHECK(processes->rows[0].cpu_ns == 3 * kSecond + 10 * kNsPerMs);
+  CHECK(of(processes->rows[0].waits_ns, WaitReason::kDisk) == 2 * kSecond);
+  CHECK(of(processes->rows[0].waits_ns, WaitReason::kRunQueue) == kSecond);
+  CHECK(of(processes->rows[0].waits_ns, WaitReason::kLock) == 0);
+  CHECK(of(processes->rows[1].waits_ns, WaitReason::kLock) == 3 * kSecond);
+  const auto units = group_usage(wall, Selection{host.everything()}, Group::kUnit, unlimited);
+  REQUIRE(units);
+  REQUIRE(units->rows.size() == 1);
+  CHECK(of(units->rows[0].waits_ns, WaitReason::kLock) == 3 * kSecond);
+  CHECK(of(units->rows[0].waits_ns, WaitReason::kRunQueue) == kSecond);
+  const auto cpu = process_usage(host.store.snapshot(), Selection{host.everything()}, unlimited);
+  REQUIRE(cpu);
+  CHECK(cpu->rows[0].waits_ns == WaitSums{});
+}
+
 TEST_CASE("Each thread's waits are told by reason, CPU time apart", "[store]") {
   WaitingHost host;
   host.visit(WaitReason::kLock);
