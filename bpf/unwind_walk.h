@@ -249,7 +249,8 @@ static __always_inline __u32 walk_one(struct walk* walk, struct known_sites* kno
     if (rule && needs_registers(rule)) return FLAMED_STEP_APART;
     hop = rule ? hop_of_rule(rule) : FLAMED_HOP_BY_FRAME_POINTER;
     if (rule && !hop) {
-      if (rule->ra == FLAMED_RA_AT_FP) walk->stepped_by = frame->fp;
+      /* Without a branch, which the verifier would follow in each frame. */
+      walk->stepped_by = frame->fp * one_if_equal(rule->ra, FLAMED_RA_AT_FP);
       return step_by_rule(frame, rule, walk->registers, &walk->stack, 0);
     }
     remember_site(known, address, hop, walk->mapping.module, walk->now_seconds);
