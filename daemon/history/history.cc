@@ -120,6 +120,8 @@ void History::write(const std::stop_token& stop) {
 }
 
 void History::write_so_far(const std::stop_token& stop) {
+  // Minutes that could not be written when they were sealed.
+  write(stop);
   const MonotonicTime now = parts_.clock.monotonic();
   parts_.await_samples(now);
   const store::Snapshot snapshot = parts_.store.snapshot();
@@ -167,8 +169,8 @@ Status History::write(const store::Snapshot& snapshot, const store::Slot& slot, 
   const WallTime start = start_of(slot.bounds, snapshot.data().since);
   if (archive_.would_end_session(start)) write_samples(snapshot);
   const Result<bool> is_new_session = [&] {
-    const WaitForDisk wait(*this);
     const auto nobody_reads = past_.pause();
+    const WaitForDisk wait(*this);
     return archive_.prepare(start);
   }();
   if (!is_new_session) return is_new_session.error();
