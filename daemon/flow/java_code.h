@@ -22,6 +22,7 @@
 
 #include "base/clock.h"
 #include "base/identity.h"
+#include "base/keyed_hash.h"
 #include "symbolizer/model/hotspot_names.h"
 
 namespace flamed::daemon {
@@ -38,10 +39,12 @@ class JavaCode {
     std::vector<Frame> frames{};  ///< innermost first
   };
 
+  /// Processes choose the words.
   struct InterpretedHash {
     std::size_t operator()(const runtimes::HotSpotInterpreted& method) const noexcept {
-      return static_cast<std::size_t>(
-          (method.object ^ method.check << 17 ^ method.bytecode << 40) * 0x9e3779b97f4a7c15ULL >> 16);
+      const std::uint64_t key = process_hash_key();
+      const std::uint64_t object = hash_with(~key, method.object, key);
+      return static_cast<std::size_t>(hash_with(hash_with(object, method.check, key), method.bytecode, key));
     }
   };
 

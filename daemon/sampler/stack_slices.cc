@@ -38,11 +38,11 @@ std::optional<std::uint64_t> StackSlices::Slice::read(std::uint64_t address) con
     rest = rest.subspan(blocks * FLAMED_SLICE_BLOCK_BYTES);
   }
   const flamed_slice_go& go = content_->head.go;
-  const bool is_found =
-      go.thread_pointer != 0 && (is_in(go.thread_pointer - sizeof(word), std::as_bytes(std::span(&go.current, 1))) ||
-                                 is_in(go.system, std::as_bytes(std::span(go.system_words))) ||
-                                 is_in(go.thread, std::as_bytes(std::span(go.thread_words))) ||
-                                 is_in(go.goroutine, std::as_bytes(std::span(go.goroutine_words))));
+  const bool is_found = go.thread_pointer != 0 &&
+                        (is_in(go.thread_pointer - sizeof(word), std::as_bytes(std::span(&go.current, 1))) ||
+                         is_in(go.system, std::as_bytes(std::span(go.system_words))) ||
+                         is_in(go.thread, std::as_bytes(std::span(go.thread_words))) ||
+                         (go.goroutine != 0 && is_in(go.goroutine, std::as_bytes(std::span(go.goroutine_words)))));
   return is_found ? std::optional(word) : std::nullopt;
 }
 

@@ -50,7 +50,8 @@ std::optional<std::uint32_t> RuntimeFunctions::enter_unnamed(std::string_view na
 }
 
 std::optional<std::uint32_t> RuntimeFunctions::enter_symbol(Symbol symbol, std::uint32_t user) {
-  std::string key = symbol.name;
+  std::string key(1, static_cast<char>(symbol.kind));
+  key += symbol.name;
   for (const std::string& text : {symbol.file, symbol.reason}) (key += '\0') += text;
   const std::unique_lock lock(mutex_);
   if (const auto found = numbers_.find(key); found != numbers_.end()) return found->second;
