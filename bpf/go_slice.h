@@ -16,7 +16,8 @@
 /* In an m: behind the g for signals and its stack. */
 #define FLAMED_GO_FIRST_WORD 16
 
-/* What the runtime takes for the end of a thread's stack may be in the frame of its first function, below those of C. */
+/* What the runtime takes for the end of a thread's stack may be in the frame of its first function, below those of C.
+ */
 #define FLAMED_GO_ABOVE_END 2048
 
 FLAMED_STATIC_ASSERT(FLAMED_GO_SAVED_SP / 8 < FLAMED_GO_G_WORDS, "the words of a g have its stack pointer");

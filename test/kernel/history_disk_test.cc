@@ -26,7 +26,6 @@
 namespace flamed::test {
 namespace {
 
-using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 /// Between two attempts to write is half a minute, or more on a busy machine.

@@ -180,8 +180,8 @@ TEST_CASE("a child's and its parent's return address is in a register while they
   GoRuntimeFunction vfork;
   vfork.name = "syscall.rawVforkSyscall";
   vfork.entry = 0x4ad940;
-  vfork.code = bytes_of(
-      "488b7c2410488b742418488b54242041ba0000000041b80000000041b900000000488b442408415c0f0541544883f8ff");
+  vfork.code =
+      bytes_of("488b7c2410488b742418488b54242041ba0000000041b80000000041b900000000488b442408415c0f0541544883f8ff");
   constexpr std::uint64_t kCall = 0x4ad968;
   const std::vector<RuledCode> rules = go_runtime_code(std::vector{vfork});
   Rule expected;
