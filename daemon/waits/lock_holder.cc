@@ -56,6 +56,17 @@ std::vector<std::uint32_t> numbers_of(std::string_view text, std::string_view li
   return numbers;
 }
 
+/// The kernel escapes line feeds and backslashes in a name, and nothing else (proc_task_name()).
+std::string unescaped(std::string_view text) {
+  std::string name;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool is_escape = text[i] == '\\' && i + 1 < text.size() && (text[i + 1] == '\\' || text[i + 1] == 'n');
+    if (is_escape) ++i;
+    name += is_escape && text[i] == 'n' ? '\n' : text[i];
+  }
+  return name;
+}
+
 /// 32-bit programs, whose calls have other numbers, have no registers here.
 bool is_futex_call(const flamed_wait& wait) {
   constexpr std::uint8_t kNeeded = FLAMED_KNOWS_SYSTEM_CALL | FLAMED_KNOWS_REGISTERS;
@@ -114,9 +125,8 @@ std::optional<ThreadStatus> parse_thread_status(std::string_view text) {
   constexpr std::string_view kName = "Name:\t";
   if (!text.starts_with(kName)) return std::nullopt;
   ThreadStatus status;
-  // The kernel escapes line feeds and backslashes in it.
   const std::size_t end = std::min(text.find('\n'), text.size());
-  status.name = text.substr(kName.size(), end - kName.size());
+  status.name = unescaped(text.substr(kName.size(), end - kName.size()));
   const std::string_view rest = text.substr(end);
   const std::vector<std::uint32_t> users = numbers_of(rest, "\nUid:");
   const std::vector<std::uint32_t> groups = numbers_of(rest, "\nGid:");

@@ -35,7 +35,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   const std::string text(reinterpret_cast<const char*>(data), size);
   if (const auto status = parse_thread_status(text)) {
-    require(status->name.find('\n') == std::string::npos);
+    require(status->name.size() < text.size());
     HolderFinder finder([&](std::int32_t, std::uint32_t) { return text; },
                         [](std::int32_t) { return std::vector<std::uint32_t>{7}; });
     const LockHolder holder = finder.find(1, status->own_tid, status->user);

@@ -144,6 +144,14 @@ TEST_CASE("a thread's status has its name, its number in its own namespace, and 
   CHECK_FALSE(parse_thread_status(status_text("x", "99999999999")));
 }
 
+TEST_CASE("a thread's name is as the thread has it, without the kernel's escapes") {
+  const auto name_of = [](const std::string& escaped) { return parse_thread_status(status_text(escaped, "5"))->name; };
+  CHECK(name_of(R"(a\\b)") == R"(a\b)");
+  CHECK(name_of(R"(a\nb)") == "a\nb");
+  CHECK(name_of(R"(a\\nb)") == R"(a\nb)");
+  CHECK(name_of(R"(a\tb\)") == R"(a\tb\)");  // of no kernel
+}
+
 /// Process 100 with these threads: the host's number, and the status.
 struct Threads {
   std::map<std::uint32_t, std::string> status;
