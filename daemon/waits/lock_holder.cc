@@ -67,6 +67,10 @@ std::string unescaped(std::string_view text) {
   return name;
 }
 
+std::uint64_t key_of(std::int32_t pid, std::uint32_t own_tid) {
+  return static_cast<std::uint64_t>(pid) << 32 | own_tid;
+}
+
 /// 32-bit programs, whose calls have other numbers, have no registers here.
 bool is_futex_call(const flamed_wait& wait) {
   constexpr std::uint8_t kNeeded = FLAMED_KNOWS_SYSTEM_CALL | FLAMED_KNOWS_REGISTERS;
@@ -136,7 +140,13 @@ std::optional<ThreadStatus> parse_thread_status(std::string_view text) {
   const auto are_same = [](const auto& ids) { return ids[0] == ids[1] && ids[0] == ids[2]; };
   status.user = are_same(users) && are_same(groups) ? users[0] : FLAMED_NO_OWNER;
   status.own_tid = tids.back();
+  status.is_renumbered = tids.size() > 1;
   return status;
+}
+
+void HolderFinder::begin_batch() {
+  looks_left_ = std::min(looks_left_ + kLooksOfBatch, kMostLooks);
+  looked_at_.clear();
 }
 
 std::optional<ThreadStatus> HolderFinder::status_of(std::int32_t pid, std::uint32_t tid, std::uint32_t own_tid) const {
@@ -144,26 +154,32 @@ std::optional<ThreadStatus> HolderFinder::status_of(std::int32_t pid, std::uint3
   return status && status->own_tid == own_tid ? std::move(status) : std::nullopt;
 }
 
+bool HolderFinder::look_at_all(std::int32_t pid) {
+  if (looks_left_ == 0 || !looked_at_.insert(pid).second) return false;
+  --looks_left_;
+  const std::optional<ThreadStatus> first = parse_thread_status(read_status_(pid, static_cast<std::uint32_t>(pid)));
+  if (!first || !first->is_renumbered) return false;
+  if (known_.size() + kMostLooks > kMostKnown) known_.clear();
+  for (const std::uint32_t tid : threads_of_(pid, looks_left_)) {
+    if (looks_left_ == 0) break;
+    --looks_left_;
+    const std::optional<ThreadStatus> status = parse_thread_status(read_status_(pid, tid));
+    if (status) known_[key_of(pid, status->own_tid)] = tid;
+  }
+  return true;
+}
+
 LockHolder HolderFinder::find(std::int32_t pid, std::uint32_t own_tid, std::uint32_t user) {
-  const std::uint64_t key = static_cast<std::uint64_t>(pid) << 32 | own_tid;
   std::uint32_t tid = own_tid;
   std::optional<ThreadStatus> status = status_of(pid, tid, own_tid);
-  if (!status) {
-    if (const auto known = known_.find(key); known != known_.end()) {
-      tid = known->second;
-      status = status_of(pid, tid, own_tid);
-    }
-  }
-  if (!status) {
-    std::vector<std::uint32_t> threads = threads_of_(pid);
-    threads.resize(std::min(threads.size(), kMostThreads));
-    for (auto thread = threads.begin(); !status && thread != threads.end(); ++thread) {
-      tid = *thread;
-      status = status_of(pid, tid, own_tid);
-    }
-    if (known_.size() >= kMostKnown) known_.clear();
-    if (status) known_[key] = tid;
-  }
+  const auto try_known = [&] {
+    const auto known = known_.find(key_of(pid, own_tid));
+    if (known == known_.end()) return;
+    tid = known->second;
+    status = status_of(pid, tid, own_tid);
+  };
+  if (!status) try_known();
+  if (!status && look_at_all(pid)) try_known();
   if (!status || status->user != user) return {};
   LockHolder holder{tid, {}};
   status->name.copy(holder.comm.data(), holder.comm.size() - 1);

@@ -15,6 +15,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -45,9 +46,10 @@ std::optional<std::uint32_t> mutex_owner(std::span<const std::byte, kMutexBytes>
 
 /// A thread, from its /proc/PID/task/TID/status.
 struct ThreadStatus {
-  std::string name;           ///< any bytes
-  std::uint32_t own_tid = 0;  ///< in its innermost pid namespace
-  std::uint32_t user = 0;     ///< as flamed_sample.owner: FLAMED_NO_OWNER, if its ids differ
+  std::string name;            ///< any bytes
+  std::uint32_t own_tid = 0;   ///< in its innermost pid namespace
+  bool is_renumbered = false;  ///< that is not the host's one, as in a container
+  std::uint32_t user = 0;      ///< as flamed_sample.owner: FLAMED_NO_OWNER, if its ids differ
 };
 std::optional<ThreadStatus> parse_thread_status(std::string_view text);
 
@@ -56,27 +58,38 @@ struct LockHolder {
   std::array<char, FLAMED_COMM_BYTES> comm{};
 };
 
-/// Finds threads of processes by the numbers that these give them: in a container, others than the host's.
+/// Finds threads of processes by the numbers that these give them: in a container, others than the host's. Then all
+/// threads of the process are looked at and remembered. A process can name as many threads that do not exist as it
+/// likes, so there is a limit to how many are looked at for each batch of requests.
 class HolderFinder {
  public:
-  /// `read_status` reads /proc/PID/task/TID/status; empty: there is no such thread. `threads_of` has its tids.
+  /// `read_status` reads /proc/PID/task/TID/status; empty: there is no such thread. `threads_of` has at most so many of
+  /// the process's tids.
   HolderFinder(std::function<std::string(std::int32_t pid, std::uint32_t tid)> read_status,
-               std::function<std::vector<std::uint32_t>(std::int32_t pid)> threads_of)
+               std::function<std::vector<std::uint32_t>(std::int32_t pid, std::size_t most)> threads_of)
       : read_status_(std::move(read_status)), threads_of_(std::move(threads_of)) {}
 
+  /// Other requests follow. By now the threads of a process may be others.
+  void begin_batch();
   /// `user` is that of the thread that waits. Who may see that one must be allowed to see the holder, so of another
   /// user it is not told.
   LockHolder find(std::int32_t pid, std::uint32_t own_tid, std::uint32_t user);
 
  private:
-  /// Of a process in a container so many are looked at.
-  static constexpr std::size_t kMostThreads = 512;
-  static constexpr std::size_t kMostKnown = 256;
+  /// Threads that are looked at in one batch at most: those of most processes in containers.
+  static constexpr std::size_t kMostLooks = 512;
+  /// So many more for each further batch: a few for each of its requests, which cost as much as reading its stack.
+  static constexpr std::size_t kLooksOfBatch = 64;
+  static constexpr std::size_t kMostKnown = 4096;
 
   [[nodiscard]] std::optional<ThreadStatus> status_of(std::int32_t pid, std::uint32_t tid, std::uint32_t own_tid) const;
+  /// False: the process is in no container, or its threads have been looked at in this batch.
+  bool look_at_all(std::int32_t pid);
 
   const std::function<std::string(std::int32_t, std::uint32_t)> read_status_;
-  const std::function<std::vector<std::uint32_t>(std::int32_t)> threads_of_;
+  const std::function<std::vector<std::uint32_t>(std::int32_t, std::size_t)> threads_of_;
+  std::size_t looks_left_ = kMostLooks;
+  std::unordered_set<std::int32_t> looked_at_;              ///< pids, of this batch
   std::unordered_map<std::uint64_t, std::uint32_t> known_;  ///< tids by pid and own tid; not to be trusted
 };
 

@@ -93,11 +93,11 @@ std::string read_status(std::int32_t pid, std::uint32_t tid) {
   return text;
 }
 
-std::vector<std::uint32_t> threads_of(std::int32_t pid) {
+std::vector<std::uint32_t> threads_of(std::int32_t pid, std::size_t most) {
   std::vector<std::uint32_t> threads;
   std::error_code error;
   std::filesystem::directory_iterator entry("/proc/" + std::to_string(pid) + "/task", error);
-  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+  for (; !error && entry != std::filesystem::directory_iterator() && threads.size() < most; entry.increment(error)) {
     const std::string name = entry->path().filename();
     std::uint32_t tid = 0;
     if (std::from_chars(name.data(), name.data() + name.size(), tid).ec == std::errc{}) threads.push_back(tid);
@@ -144,6 +144,7 @@ int serve() {
     const std::size_t count = message->bytes / sizeof(StackRequest);
     std::array<StackAnswer, StackHelper::kMost> answers{};
     Memory of_process;
+    finder.begin_batch();
     for (std::size_t i = 0; i < count; ++i) {
       __atomic_store_n(&shared.current, static_cast<std::uint32_t>(i), __ATOMIC_RELEASE);
       answers[i] = read_stack(requests[i], of_process, finder, shared.stacks[i]);

@@ -37,7 +37,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (const auto status = parse_thread_status(text)) {
     require(status->name.size() < text.size());
     HolderFinder finder([&](std::int32_t, std::uint32_t) { return text; },
-                        [](std::int32_t) { return std::vector<std::uint32_t>{7}; });
+                        [](std::int32_t, std::size_t) { return std::vector<std::uint32_t>{7}; });
     const LockHolder holder = finder.find(1, status->own_tid, status->user);
     require(holder.tid == status->own_tid && holder.comm.back() == 0);
     require(status->name.starts_with(holder.comm.data()));

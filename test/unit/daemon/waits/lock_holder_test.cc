@@ -134,7 +134,9 @@ TEST_CASE("a thread's status has its name, its number in its own namespace, and 
   REQUIRE(status);
   CHECK(status->name == "pool worker");
   CHECK(status->own_tid == 7);
+  CHECK(status->is_renumbered);
   CHECK(status->user == 7);
+  CHECK_FALSE(parse_thread_status(status_text("x", "5"))->is_renumbered);
   CHECK(parse_thread_status(status_text("x", "5", "7\t8\t7\t7"))->user == FLAMED_NO_OWNER);
   CHECK(parse_thread_status(status_text("NSpid:\t9\\n", "5"))->own_tid == 5);
   CHECK_FALSE(parse_thread_status(""));
@@ -161,12 +163,26 @@ struct Threads {
                         const auto found = status.find(tid);
                         return pid == 100 && found != status.end() ? found->second : std::string();
                       },
-                      [this](std::int32_t) {
+                      [this](std::int32_t, std::size_t most) {
                         std::vector<std::uint32_t> tids;
-                        for (const auto& thread : status) tids.push_back(thread.first);
+                        for (const auto& thread : status) {
+                          if (tids.size() < most) tids.push_back(thread.first);
+                        }
+                        ++searches;
                         return tids;
                       }};
+  int searches = 0;
 };
+
+/// The batches of a round over this many threads of process 100, each of which names another holder that does not
+/// exist.
+void name_nobody(Threads& threads, std::uint32_t requests) {
+  constexpr std::uint32_t kBatch = 32;
+  for (std::uint32_t i = 0; i < requests; ++i) {
+    if (i % kBatch == 0) threads.finder.begin_batch();
+    CHECK(threads.finder.find(100, 1'000'000 + i, 7).tid == 0);
+  }
+}
 
 TEST_CASE("a holder on the host is the thread with that number") {
   Threads threads{{{100, status_text("main", "100")}, {105, status_text("a name of fifteen", "105")}}};
@@ -179,16 +195,21 @@ TEST_CASE("a holder on the host is the thread with that number") {
 }
 
 TEST_CASE("a holder in a container is found by the number that it has there") {
-  // The container's thread 105 is the host's 5105; its thread 1 has the number 105 on the host.
-  Threads threads{{{105, status_text("first", "105\t1")}, {5105, status_text("worker", "5105\t105")}}};
+  // The container's thread 105 is the host's 5105; its thread 2 has the number 105 on the host.
+  Threads threads{{{100, status_text("first", "100\t1")},
+                   {105, status_text("second", "105\t2")},
+                   {5105, status_text("worker", "5105\t105")}}};
   CHECK(threads.finder.find(100, 105, 7).tid == 5105);
   const int reads = std::exchange(threads.reads, 0);
   CHECK(threads.finder.find(100, 105, 7).tid == 5105);
   CHECK(threads.reads < reads);
-  CHECK(threads.finder.find(100, 1, 7).tid == 105);
+  CHECK(threads.finder.find(100, 2, 7).tid == 105);
+  CHECK(threads.searches == 1);
   // It ends, and another one gets its number on the host.
   threads.status[5105] = status_text("worker", "5105\t106");
   CHECK(threads.finder.find(100, 105, 7).tid == 0);
+  threads.finder.begin_batch();
+  CHECK(threads.finder.find(100, 106, 7).tid == 5105);
 }
 
 TEST_CASE("a holder of another user than the thread that waits is not told") {
@@ -198,14 +219,25 @@ TEST_CASE("a holder of another user than the thread that waits is not told") {
   CHECK(threads.finder.find(100, 105, 9).tid == 105);
 }
 
-TEST_CASE("of a process with very many threads in a container only some are looked at") {
+TEST_CASE("a thread that names a holder that does not exist costs a look at it on the host") {
   Threads threads;
+  for (std::uint32_t tid = 100; tid < 5100; ++tid) threads.status[tid] = status_text("worker", std::to_string(tid));
+  name_nobody(threads, 640);
+  CHECK(threads.searches == 0);
+  CHECK(threads.reads == 640 + 20);  // and one at the process in each batch
+}
+
+TEST_CASE("in a container it costs a few looks, however many threads there are") {
+  Threads threads{{{100, status_text("first", "100\t1")}}};
   for (std::uint32_t i = 0; i < 5000; ++i) {
     const std::string tid = std::to_string(10'000 + i);
     threads.status[10'000 + i] = status_text("worker", tid + "\t" + std::to_string(i + 2));
   }
-  CHECK(threads.finder.find(100, 5001, 7).tid == 0);
-  CHECK(threads.reads < 600);
+  name_nobody(threads, 640);
+  CHECK(threads.reads <= 640 + 512 + 20 * 64);
+  // A holder with its number on the host is found all the same.
+  threads.status[10'001] = status_text("worker", "10001");
+  CHECK(threads.finder.find(100, 10'001, 7).tid == 10'001);
 }
 
 }  // namespace
