@@ -69,8 +69,17 @@ TEST_CASE("a share that was not used for long is not made up for by a long turn"
 TEST_CASE("a turn that took too long is followed by a longer pause") {
   VisitPace pace({}, kBegin);
   const MonotonicTime now = pace.next();
-  pace.ended(now, 100'000'000);
-  CHECK(pace.next().ns - now.ns > 90 * kNsPerSecond);
+  pace.ended(now, 20'000'000);
+  CHECK(pace.next().ns - now.ns > 20 * kNsPerSecond);
+}
+
+TEST_CASE("a turn that took far too long does not stop the visits for longer than two minutes") {
+  VisitPace pace({.share = 0.0004}, kBegin);
+  for (int i = 0; i < 20; ++i) {
+    const MonotonicTime now = pace.next();
+    pace.ended(now, 10 * kNsPerSecond);
+    CHECK(pace.next().ns - now.ns < 2 * kNsPerMinute);
+  }
 }
 
 TEST_CASE("the times between turns differ") {
@@ -97,6 +106,15 @@ TEST_CASE("credit is a share of the time, and is kept up to a limit") {
   CHECK(credit.left_ns(kBegin) == -2'000'000);
   CHECK(credit.left_ns({kBegin.ns + 400 * kNsPerMs}) == 2'000'000);
   CHECK(credit.left_ns({kBegin.ns + 3600 * kNsPerSecond}) == 5'000'000);
+}
+
+TEST_CASE("credit is spent in advance up to a limit") {
+  CpuCredit credit({.share = 0.01, .most_ns = 5'000'000, .first_ns = 1'000'000, .most_debt_ns = 3'000'000}, kBegin);
+  credit.spend(2'000'000);
+  CHECK(credit.left_ns(kBegin) == -1'000'000);
+  credit.spend(kNsPerSecond);
+  CHECK(credit.left_ns(kBegin) == -3'000'000);
+  CHECK(credit.left_ns({kBegin.ns + 400 * kNsPerMs}) == 1'000'000);
 }
 
 }  // namespace
