@@ -30,15 +30,8 @@ constexpr double kShareOfEachCpu = 0.0002;
 constexpr double kLeastShare = 0.0004;
 /// So many times that without a CPU budget.
 constexpr double kUnlimited = 5;
-/// What stacks of threads that have waited for long may take. At first there is enough for a machine with some hundred
-/// threads.
-constexpr CpuCredit::Options kOldStacks{.share = 0.0002, .most_ns = 20 * kNsPerMs, .first_ns = 20 * kNsPerMs};
-/// A guess until some were read.
-constexpr std::int64_t kOldStackNs = 40'000;
 /// Ingest walks the stack. Its time is not measured for each.
 constexpr std::int64_t kWalkNs = 15'000;
-/// The slices of so many have room.
-constexpr std::int64_t kMostOldStacks = 64;
 constexpr std::size_t kMostAgain = 1024;
 
 /// Waits for so long, or until `stop` is requested: then it returns true.
@@ -57,8 +50,7 @@ WaitVisitor::WaitVisitor(const Clock& clock, StackSlices* slices, std::function<
     : clock_(clock),
       options_(options),
       wake_reader_(std::move(wake_reader)),
-      old_stacks_credit_(kOldStacks, clock.monotonic()),
-      old_stack_ns_(kOldStackNs) {
+      old_stacks_(clock.monotonic()) {
   if (slices != nullptr) slices_.emplace(*slices);
 }
 
@@ -114,12 +106,6 @@ std::int64_t WaitVisitor::read_cost_ns() const {
   return read_cpu_clock(CLOCK_THREAD_CPUTIME_ID) + helper_.cpu_ns() - helper_.start_cpu_ns();
 }
 
-std::uint32_t WaitVisitor::old_stacks(MonotonicTime now) {
-  if (!slices_) return std::numeric_limits<std::uint32_t>::max();  // and none is read
-  return static_cast<std::uint32_t>(
-      std::clamp<std::int64_t>(old_stacks_credit_.left_ns(now) / old_stack_ns_, 0, kMostOldStacks));
-}
-
 Result<bool> WaitVisitor::make_turn(WaitProgram& program, MonotonicTime until) {
   std::vector<std::uint32_t> again;
   {
@@ -128,7 +114,10 @@ Result<bool> WaitVisitor::make_turn(WaitProgram& program, MonotonicTime until) {
     again.swap(again_);
   }
   for (const std::uint32_t tid : again) program.read_again(tid);
-  const Result<WaitProgram::Turn> turn = program.turn(until, old_stacks(clock_.monotonic()));
+  // Without slices none is read.
+  const std::uint32_t old_stacks =
+      slices_ ? old_stacks_.count(clock_.monotonic()) : std::numeric_limits<std::uint32_t>::max();
+  const Result<WaitProgram::Turn> turn = program.turn(until, old_stacks);
   if (!turn) return turn.error();
   turn_.clear();
   program.records().look();
@@ -142,8 +131,7 @@ Result<bool> WaitVisitor::make_turn(WaitProgram& program, MonotonicTime until) {
     if (const auto old = static_cast<std::int64_t>(read_stacks(program, FLAMED_STACK_DUE)); old != 0) {
       const std::int64_t cost_ns = read_cost_ns() - before_ns;
       extra_ns_ -= cost_ns;  // by a share of its own
-      old_stacks_credit_.spend(cost_ns + old * kWalkNs);
-      old_stack_ns_ = (3 * old_stack_ns_ + cost_ns / old + kWalkNs) / 4;
+      old_stacks_.spend(old, cost_ns + old * kWalkNs);
     }
   }
   {

@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "bpf/visits.h"
 #include "daemon/sampler/event_batch.h"
-#include "daemon/waits/cpu_credit.h"
+#include "daemon/waits/old_stack_pace.h"
 #include "daemon/waits/stack_helper.h"
 #include "daemon/waits/visit_slices.h"
 #include "daemon/waits/wait_program.h"
@@ -57,8 +57,6 @@ class WaitVisitor {
  private:
   /// True: the turn was the last one of its round.
   Result<bool> make_turn(WaitProgram& program, MonotonicTime until);
-  /// So many stacks of threads that have waited for long may be read in a turn that begins now.
-  [[nodiscard]] std::uint32_t old_stacks(MonotonicTime now);
   /// Reads the user stacks of turn_ that are wanted so, and returns their number.
   std::size_t read_stacks(WaitProgram& program, flamed_wait_stack wanted);
   void ask(WaitProgram& program, std::span<const StackRequest> requests, std::span<const std::size_t> events);
@@ -77,8 +75,7 @@ class WaitVisitor {
   StackHelper helper_;
   std::int64_t cost_ns_ = 0;   ///< read_cost_ns() at the last take_cost_ns()
   std::int64_t extra_ns_ = 0;  ///< since then: what ingest needs for the stacks, without what old ones took
-  CpuCredit old_stacks_credit_;
-  std::int64_t old_stack_ns_;         ///< what the stack of a thread that has waited for long costs
+  OldStackPace old_stacks_;
   std::uint64_t visited_before_ = 0;  ///< this round
   std::uint64_t later_before_ = 0;    ///< likewise
   EventBatch turn_;                   ///< the records of one turn

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "daemon/waits/cpu_credit.h"
+#include "daemon/waits/old_stack_pace.h"
 #include "test/catch.h"
 
 namespace flamed::daemon {
@@ -97,6 +98,36 @@ TEST_CASE("the times between turns differ") {
   CHECK(shortest < kNsPerSecond * 6 / 10);
   CHECK(longest > kNsPerSecond * 14 / 10);
   CHECK(longest <= kNsPerSecond * 3 / 2);
+}
+
+TEST_CASE("stacks of old waits are read as far as their share of CPU time goes") {
+  OldStackPace pace(kBegin);
+  MonotonicTime now = kBegin;
+  std::int64_t cpu_ns = 0;
+  for (; now.ns < kBegin.ns + 1000 * kNsPerSecond; now.ns += kNsPerSecond) {
+    const std::uint32_t count = pace.count(now);
+    CHECK(count <= 64);
+    if (count == 0) continue;
+    pace.spend(count, 100'000 * std::int64_t{count});
+    cpu_ns += 100'000 * std::int64_t{count};
+  }
+  CHECK(cpu_ns > 200 * kNsPerMs);  // 0.02 %
+  CHECK(cpu_ns < 230 * kNsPerMs);  // and what there was at first
+}
+
+TEST_CASE("old stacks that once took very long are read again when there is time") {
+  OldStackPace pace(kBegin);
+  REQUIRE(pace.count(kBegin) > 1);
+  for (int i = 0; i < 20; ++i) pace.spend(1, 10 * kNsPerSecond);
+  CHECK(pace.count(kBegin) == 0);
+  MonotonicTime now{kBegin.ns + 200 * kNsPerSecond};
+  REQUIRE(pace.count(now) == 1);
+  for (int i = 0; i < 40; ++i) {
+    pace.spend(1, 40'000);
+    now.ns += 100 * kNsPerSecond;
+    CHECK(pace.count(now) >= 1);
+  }
+  CHECK(pace.count(now) == 64);
 }
 
 TEST_CASE("credit is a share of the time, and is kept up to a limit") {
