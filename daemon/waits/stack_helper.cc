@@ -32,17 +32,18 @@ namespace flamed::daemon {
 namespace {
 
 constexpr int kSocket = STDIN_FILENO;
-/// Processes whose memory does not answer, and helpers that wait for it: a machine with more has other problems.
-constexpr std::size_t kMostRefused = 16;
+/// Helpers that wait for memory which does not answer: a machine with more has other problems.
+constexpr std::size_t kMostAbandoned = 16;
 
-/// On a busy machine the helper gets so many times the time that an answer may take.
-constexpr int kLimitsOnBusyMachine = 8;
+/// As long as the helper could run it gets so many times the time that an answer may take.
+constexpr int kLimitsWhileItCouldRun = 8;
 
 /// The memory that the daemon and the helper share.
 struct Shared {
   std::array<std::array<std::byte, StackHelper::kStackBytes>, StackHelper::kMost> stacks;
-  std::uint32_t current;  ///< the request that the helper reads now
+  std::uint32_t current;  ///< the request whose process's memory the helper reads now, or kNone
 };
+constexpr std::uint32_t kNone = UINT32_MAX;
 
 // -- The helper's side ----------------------------------------------------------------------------------------------
 
@@ -105,24 +106,34 @@ std::vector<std::uint32_t> threads_of(std::int32_t pid, std::size_t most) {
   return threads;
 }
 
-LockHolder find_holder(const StackRequest& request, int memory, HolderFinder& finder) {
+/// What a process's memory has of a wait.
+struct WaitMemory {
+  std::uint32_t stack_bytes = 0;
+  std::optional<std::uint32_t> owner;  ///< of the mutex
+};
+
+std::optional<std::uint32_t> read_owner(const FutexWait& futex, int memory) {
   std::array<std::byte, kMutexBytes> mutex{};
-  const ssize_t read = ::pread(memory, mutex.data(), mutex.size(), static_cast<off_t>(request.futex.address));
-  if (read != static_cast<ssize_t>(mutex.size())) return {};
-  const std::optional<std::uint32_t> owner = mutex_owner(mutex, request.futex);
-  return owner ? finder.find(request.pid, *owner, request.user) : LockHolder{};
+  const ssize_t read = ::pread(memory, mutex.data(), mutex.size(), static_cast<off_t>(futex.address));
+  return read == static_cast<ssize_t>(mutex.size()) ? mutex_owner(mutex, futex) : std::nullopt;
 }
 
-/// As far as there is memory.
-StackAnswer read_stack(const StackRequest& request, Memory& memory, HolderFinder& finder, std::span<std::byte> to) {
+/// The stack as far as there is memory.
+WaitMemory read_memory(const StackRequest& request, Memory& memory, std::span<std::byte> to) {
   const int file = memory.open(request.pid);
   const ssize_t read = file < 0 ? -1 : ::pread(file, to.data(), to.size(), static_cast<off_t>(request.address));
+  if (read <= 0) return {};
+  return {static_cast<std::uint32_t>(read),
+          request.futex.address != 0 ? read_owner(request.futex, file) : std::nullopt};
+}
+
+StackAnswer answer_of(const StackRequest& request, const WaitMemory& memory, HolderFinder& finder) {
   LockHolder holder;
-  if (read > 0 && request.futex.address != 0) holder = find_holder(request, file, finder);
+  if (memory.owner) holder = finder.find(request.pid, *memory.owner, request.user);
   const std::optional<std::uint64_t> runs = runs_of(request);
   if (!runs || *runs != request.runs) return {0, FLAMED_STACK_RAN};
-  if (read <= 0) return {0, FLAMED_STACK_ABSENT};
-  return {static_cast<std::uint32_t>(read), FLAMED_STACK_READ, holder};
+  if (memory.stack_bytes == 0) return {0, FLAMED_STACK_ABSENT};
+  return {memory.stack_bytes, FLAMED_STACK_READ, holder};
 }
 
 int serve() {
@@ -147,14 +158,16 @@ int serve() {
     finder.begin_batch();
     for (std::size_t i = 0; i < count; ++i) {
       __atomic_store_n(&shared.current, static_cast<std::uint32_t>(i), __ATOMIC_RELEASE);
-      answers[i] = read_stack(requests[i], of_process, finder, shared.stacks[i]);
+      const WaitMemory memory_of_wait = read_memory(requests[i], of_process, shared.stacks[i]);
+      __atomic_store_n(&shared.current, kNone, __ATOMIC_RELEASE);
+      answers[i] = answer_of(requests[i], memory_of_wait, finder);
     }
     if (!symbolizer::send_message(kSocket, std::as_bytes(std::span(answers).first(count)), {})) return 1;
   }
 }
 
-/// It could run, so it is not some memory that does not answer.
-bool is_waiting_for_cpu(pid_t pid) {
+/// It runs or waits for a CPU, so it is not some memory that does not answer.
+bool could_run(pid_t pid) {
   const Result<std::string> stat = read_file("/proc/" + std::to_string(pid) + "/stat", 512);
   if (!stat) return false;
   const std::size_t name_end = stat->rfind(')');
@@ -211,23 +224,22 @@ std::vector<StackAnswer> StackHelper::ask(std::span<const StackRequest> requests
   std::erase_if(abandoned_, [](const symbolizer::HelperProcess& helper) {
     return helper.ends_within(0) && ::waitpid(helper.pid, nullptr, WNOHANG) != 0;
   });
-  if (requests.empty() || requests.size() > kMost || abandoned_.size() >= kMostRefused) return {};
+  if (requests.empty() || requests.size() > kMost || abandoned_.size() >= kMostAbandoned) return {};
   if (!process_ && !start()) return {};
   if (!symbolizer::send_message(process_->socket.get(), std::as_bytes(requests), {})) {
     abandon();
     return {};
   }
   const bool is_ready = await_answer();
-  if (!is_ready && is_waiting_for_cpu(process_->pid)) {
-    abandon();
-    return {};
-  }
   if (!is_ready) {
-    ++timeouts_;
-    const std::uint32_t current = __atomic_load_n(&memory_.as<Shared>()[0].current, __ATOMIC_ACQUIRE);
-    const StackRequest& blocked = requests[std::min<std::size_t>(current, requests.size() - 1)];
-    refused_.insert(blocked.pid);
-    ++hung_of_[blocked.user];
+    if (!could_run(process_->pid)) {
+      ++timeouts_;
+      const std::uint32_t current = __atomic_load_n(&memory_.as<Shared>()[0].current, __ATOMIC_ACQUIRE);
+      if (current < requests.size()) {
+        refused_.insert(requests[current].pid);
+        ++hung_of_[requests[current].user];
+      }
+    }
     abandon();
     return {};
   }
@@ -244,14 +256,14 @@ std::vector<StackAnswer> StackHelper::ask(std::span<const StackRequest> requests
 
 bool StackHelper::await_answer() const {
   pollfd polled{process_->socket.get(), POLLIN, 0};
-  for (int i = 0; i < kLimitsOnBusyMachine; ++i) {
+  for (int i = 0; i < kLimitsWhileItCouldRun; ++i) {
     const symbolizer::Deadline deadline = symbolizer::Deadline::after(options_.limit_ns);
     int ready = 0;
     do {
       ready = ::poll(&polled, 1, deadline.left_ms());
     } while (ready < 0 && errno == EINTR);
     if (ready > 0) return true;
-    if (!is_waiting_for_cpu(process_->pid)) return false;
+    if (!could_run(process_->pid)) return false;
   }
   return false;
 }

@@ -59,7 +59,7 @@ class StackHelper {
 
   struct Options {
     std::string program = "/proc/self/exe";    ///< calls run_stack_helper_if_asked() first in its main()
-    std::int64_t limit_ns = kNsPerSecond / 4;  ///< timeout of an answer, unless the helper waits for a CPU
+    std::int64_t limit_ns = kNsPerSecond / 4;  ///< timeout of an answer; eight times that while the helper could run
   };
   StackHelper() : StackHelper(Options()) {}
   explicit StackHelper(Options options) : options_(std::move(options)) {}
