@@ -34,6 +34,8 @@ namespace {
 constexpr int kSocket = STDIN_FILENO;
 /// Helpers that wait for memory which does not answer: a machine with more has other problems.
 constexpr std::size_t kMostAbandoned = 16;
+/// After so long it may answer again, and so may that of the user's other processes.
+constexpr std::int64_t kRefusedNs = 60 * kNsPerMinute;
 
 /// As long as the helper could run it gets so many times the time that an answer may take.
 constexpr int kLimitsWhileItCouldRun = 8;
@@ -224,6 +226,7 @@ std::vector<StackAnswer> StackHelper::ask(std::span<const StackRequest> requests
   std::erase_if(abandoned_, [](const symbolizer::HelperProcess& helper) {
     return helper.ends_within(0) && ::waitpid(helper.pid, nullptr, WNOHANG) != 0;
   });
+  if (abandoned_.empty()) hung_.forget_before({clock_.monotonic().ns - kRefusedNs});
   if (requests.empty() || requests.size() > kMost || abandoned_.size() >= kMostAbandoned) return {};
   if (!process_ && !start()) return {};
   if (!symbolizer::send_message(process_->socket.get(), std::as_bytes(requests), {})) {
@@ -235,10 +238,7 @@ std::vector<StackAnswer> StackHelper::ask(std::span<const StackRequest> requests
     if (!could_run(process_->pid)) {
       ++timeouts_;
       const std::uint32_t current = __atomic_load_n(&memory_.as<Shared>()[0].current, __ATOMIC_ACQUIRE);
-      if (current < requests.size()) {
-        refused_.insert(requests[current].pid);
-        ++hung_of_[requests[current].user];
-      }
+      if (current < requests.size()) hung_.add(process_of(requests[current]), clock_.monotonic());
     }
     abandon();
     return {};

@@ -9,9 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -21,6 +19,7 @@
 #include "base/mapped_memory.h"
 #include "base/result.h"
 #include "bpf/visits.h"
+#include "daemon/waits/hung_memory.h"
 #include "daemon/waits/lock_holder.h"
 #include "symbolizer/ipc/helper_process.h"
 
@@ -39,8 +38,9 @@ struct StackRequest {
   std::int32_t tid = 0;
   std::uint32_t user = 0;  ///< the thread's owner
   std::uint32_t reserved = 0;
-  std::uint64_t address = 0;  ///< of the first byte to read
-  std::uint64_t runs = 0;     ///< flamed_wait.runs: with another number it does not wait there any more
+  std::uint64_t start_ns = 0;  ///< with the pid, the process's identity
+  std::uint64_t address = 0;   ///< of the first byte to read
+  std::uint64_t runs = 0;      ///< flamed_wait.runs: with another number it does not wait there any more
   FutexWait futex{};
 };
 
@@ -61,8 +61,9 @@ class StackHelper {
     std::string program = "/proc/self/exe";    ///< calls run_stack_helper_if_asked() first in its main()
     std::int64_t limit_ns = kNsPerSecond / 4;  ///< timeout of an answer; eight times that while the helper could run
   };
-  StackHelper() : StackHelper(Options()) {}
-  explicit StackHelper(Options options) : options_(std::move(options)) {}
+  /// The clock must outlive it.
+  explicit StackHelper(const Clock& clock) : StackHelper(clock, Options()) {}
+  StackHelper(const Clock& clock, Options options) : clock_(clock), options_(std::move(options)) {}
   ~StackHelper();
   StackHelper(const StackHelper&) = delete;
   StackHelper& operator=(const StackHelper&) = delete;
@@ -77,20 +78,17 @@ class StackHelper {
     clear(answers);
   }
 
-  /// Would the process's memory most likely block the next helper, too? Of one user's processes four may, then all of
-  /// the user's are refused.
-  [[nodiscard]] bool is_refused(const StackRequest& request) const {
-    const auto of_user = hung_of_.find(request.user);
-    return refused_.contains(request.pid) || (of_user != hung_of_.end() && of_user->second >= kMostOfOneUser);
-  }
+  /// Would the process's memory most likely block the next helper, too?
+  [[nodiscard]] bool is_refused(const StackRequest& request) const { return hung_.is_refused(process_of(request)); }
   [[nodiscard]] std::uint64_t timeouts() const { return timeouts_; }
   /// Of all helpers so far, and the part of it in which they started.
   [[nodiscard]] std::int64_t cpu_ns() const;
   [[nodiscard]] std::int64_t start_cpu_ns() const { return start_cpu_ns_; }
 
  private:
-  static constexpr std::size_t kMostOfOneUser = 4;
-
+  static HungMemory::Process process_of(const StackRequest& request) {
+    return {request.pid, request.start_ns, request.user};
+  }
   /// For each request; empty: there was no answer.
   std::vector<StackAnswer> ask(std::span<const StackRequest> requests);
   Status start();
@@ -103,12 +101,12 @@ class StackHelper {
     return {memory_.data() + index * kStackBytes, kStackBytes};
   }
 
+  const Clock& clock_;
   const Options options_;
   std::optional<symbolizer::HelperProcess> process_;
   MappedMemory memory_;  ///< shared with it
   std::vector<symbolizer::HelperProcess> abandoned_;
-  std::set<std::int32_t> refused_;                ///< pids
-  std::map<std::uint32_t, std::size_t> hung_of_;  ///< by user
+  HungMemory hung_;
   std::uint64_t timeouts_ = 0;
   std::int64_t ended_cpu_ns_ = 0;
   std::int64_t start_cpu_ns_ = 0;

@@ -50,6 +50,7 @@ WaitVisitor::WaitVisitor(const Clock& clock, StackSlices* slices, std::function<
     : clock_(clock),
       options_(options),
       wake_reader_(std::move(wake_reader)),
+      helper_(clock),
       old_stacks_(clock.monotonic()) {
   if (slices != nullptr) slices_.emplace(*slices);
 }
@@ -159,6 +160,7 @@ std::size_t WaitVisitor::read_stacks(WaitProgram& program, flamed_wait_stack wan
                                static_cast<std::int32_t>(sample.tid),
                                sample.owner,
                                0,
+                               sample.start_boottime_ns,
                                VisitSlices::start_of(visit->wait->registers[FLAMED_SP_REGISTER]),
                                visit->wait->runs,
                                futex_wait_of(*visit->wait)};
