@@ -33,7 +33,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       require(!owner || (*owner != 0 && *owner < 1U << FLAMED_TID_BITS));
     }
   }
-  const std::string text(reinterpret_cast<const char*>(data), size);
+  std::string text(reinterpret_cast<const char*>(data), size);
   if (const auto status = parse_thread_status(text)) {
     require(status->name.size() < text.size());
     HolderFinder finder([&](std::int32_t, std::uint32_t) { return text; },

@@ -113,7 +113,7 @@ TEST_CASE("a part of a minute has the same answer before and after an orderly en
     Snapshot with = after.with(window);
     const auto answer = [&](const Snapshot& snapshot, store::FrameNamer& names) {
       // Start times of another boot's processes are told apart.
-      const Selection selection{.window = window, .tids = {{202}}};
+      const Selection selection{.window = window, .tids = {202}};
       if (boot == "this boot") return answers(snapshot, Selection{window}, names);
       return joined(store::test::folded(store::build_profile(snapshot, selection, names)));
     };
