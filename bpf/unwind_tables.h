@@ -135,6 +135,7 @@ enum flamed_ra_kind {
   FLAMED_RA_IN_GO = 4,
   FLAMED_RA_AT_FP = 5,
 };
+#define FLAMED_RA_KINDS 8 /* or fewer; a power of two */
 
 #define FLAMED_SAME_BASE 0xff /* flamed_unwind_rule.base_words */
 

@@ -115,8 +115,9 @@ struct walk {
    * caller's stack pointer at fixed places; or the number of the register that had the latter; 0: otherwise.
    */
   __u64 stepped_by;
-  __u64 next_call; /* the next call of the runtime on this stack; ~0: there is none */
-  __u64 began_ns;  /* start of the sample, before any table was read */
+  __u64 fp_by_ra[FLAMED_RA_KINDS]; /* all 0 but that of FLAMED_RA_AT_FP */
+  __u64 next_call;                 /* the next call of the runtime on this stack; ~0: there is none */
+  __u64 began_ns;                  /* start of the sample, before any table was read */
   struct stack_window stack;
   __u64 registers[FLAMED_REGISTERS]; /* of the innermost frame, by DWARF number */
 };
@@ -249,8 +250,9 @@ static __always_inline __u32 walk_one(struct walk* walk, struct known_sites* kno
     if (rule && needs_registers(rule)) return FLAMED_STEP_APART;
     hop = rule ? hop_of_rule(rule) : FLAMED_HOP_BY_FRAME_POINTER;
     if (rule && !hop) {
-      /* Without a branch, which the verifier would follow in each frame. */
-      walk->stepped_by = frame->fp * one_if_equal(rule->ra, FLAMED_RA_AT_FP);
+      /* By memory: the verifier would follow a branch in each frame, and from Linux 7 on arithmetic that hides one. */
+      walk->fp_by_ra[FLAMED_RA_AT_FP] = frame->fp;
+      walk->stepped_by = walk->fp_by_ra[rule->ra & (FLAMED_RA_KINDS - 1)];
       return step_by_rule(frame, rule, walk->registers, &walk->stack, 0);
     }
     remember_site(known, address, hop, walk->mapping.module, walk->now_seconds);

@@ -96,7 +96,8 @@ case $mode in
     ;;
   waits)
     ((EUID == 0)) || skip "the daemon needs root"
-    start_daemon --waits on
+    # Without a budget visits come often enough for a window of some seconds.
+    start_daemon --waits on --cpu-budget off
     "$victim_program" mutex 600 >/dev/null &
     victim=$!
     started+=("$victim")
