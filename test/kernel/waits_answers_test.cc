@@ -104,14 +104,17 @@ TEST_CASE("the thread that holds a mutex is told, in the graph and with the thre
   const std::vector<Said> said = hear(program);
   REQUIRE(said.size() == 3);
   const auto answer = visiting.daemon.get_json("/threads?measure=wait&pid=" + std::to_string(program.pid()));
-  double locked = 0;
+  double in_lock = 0;
+  double locked = 0;  // with its part in user space
   double by_holder = 0;
   double told = 0;
   for (const Said& thread : said) {
     const auto waits = visiting.waits(thread);
     INFO(text_of(waits));
     for (const auto& [stack, of_stack] : waits) {
-      if (stack.find("want;") != std::string::npos && stack.ends_with(";[lock]")) locked += of_stack;
+      if (!stack.ends_with(";[lock]")) continue;
+      in_lock += of_stack;
+      if (stack.find("want;") != std::string::npos) locked += of_stack;
     }
     by_holder += of(waits, ";[held by holder (");
     for (const auto& row : answer["threads"]) {
@@ -126,7 +129,8 @@ TEST_CASE("the thread that holds a mutex is told, in the graph and with the thre
   INFO("lock " << locked << " s, held by holder " << by_holder << " s, told " << told << " s");
   REQUIRE(locked > 0);
   CHECK(by_holder > 0.5 * locked);
-  CHECK(by_holder <= locked + 0.001);
+  // The holder may be known where the stack could not be walked.
+  CHECK(by_holder <= in_lock + 0.001);
   CHECK(told == Approx(by_holder).margin(0.01));
 }
 
