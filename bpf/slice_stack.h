@@ -76,7 +76,7 @@ static __always_inline void begin_part(struct flamed_slice_part* part, __u64 sp,
 }
 
 /*
- * Copies blocks from the stack pointer on, up to the stack's end, and those of a goroutine. Returns the number of
+ * Copies blocks from the stack pointer on, up to the stack's end, and those of Go's other stack. Returns the number of
  * blocks in use, or -1 if there is no room.
  */
 static __always_inline long put_slice(struct flamed_slice_ring* ring, struct flamed_sample* sample,
