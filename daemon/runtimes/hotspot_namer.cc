@@ -40,7 +40,8 @@ Result<symbolizer::HotSpotNames> HotSpotNamer::read(const Request& request) {
   const Result<const Open*> found = open(request);
   if (!found) return found.error();
   const Open& process = **found;
-  return reader_.read_hotspot_names(process.memory.get(), process.module.layout, process.base, request.question);
+  return reader_.read_hotspot_names({process.memory.get(), request.user}, process.module.layout, process.base,
+                                    request.question);
 }
 
 Result<const HotSpotNamer::Open*> HotSpotNamer::open(const Request& request) {

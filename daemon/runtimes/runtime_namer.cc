@@ -47,8 +47,8 @@ Result<std::vector<symbolizer::RuntimeAnswer>> RuntimeNamer::read(const Request&
   if (!memory && request.copies.empty()) return memory.error();
   const SystemClock clock;
   const MonotonicTime began = clock.monotonic();
-  Result<std::vector<symbolizer::RuntimeAnswer>> names =
-      reader_.read_runtime_functions(memory ? *memory : -1, request.where, request.codes, request.copies);
+  Result<std::vector<symbolizer::RuntimeAnswer>> names = reader_.read_runtime_functions(
+      {memory ? *memory : -1, request.user}, request.where, request.codes, request.copies);
   const bool is_slow = clock.monotonic().ns - began.ns >= kStuckNs;
   if (!names && names.error().code() != EAGAIN && is_slow) ++stuck_[request.user];
   return names;

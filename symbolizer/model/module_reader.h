@@ -27,6 +27,11 @@
 
 namespace flamed::symbolizer {
 
+struct ProcessMemory {
+  int fd = -1;             ///< its /proc/PID/mem
+  std::uint32_t user = 0;  ///< that the process has
+};
+
 /// Any thread; calls may overlap. An Error with code EAGAIN says nothing about the file: the reading process was not
 /// available, and a retry may succeed. Other errors say why the file can't be read.
 class ModuleReader {
@@ -51,9 +56,9 @@ class ModuleReader {
   virtual Result<SymbolTable> read_jit_symbols(int fd, JitFormat format) = 0;
   /// Is the file a managed runtime? An error: it is one, and why its processes can't be read.
   virtual Result<std::optional<RuntimeModule>> find_runtime(int fd) = 0;
-  /// Code objects in the memory of a process, `fd` is its /proc/PID/mem: one answer for each, in order. At most
-  /// kMostRuntimeCodes. What can't be read there any more is read from its copy, if there is one; `fd` may be -1.
-  virtual Result<std::vector<RuntimeAnswer>> read_runtime_functions(int fd, const RuntimeProcess& process,
+  /// Code objects in the memory of a process: one answer for each, in order. At most kMostRuntimeCodes. What can't be
+  /// read there any more is read from its copy, if there is one; then there need be no `memory.fd`.
+  virtual Result<std::vector<RuntimeAnswer>> read_runtime_functions(ProcessMemory memory, const RuntimeProcess& process,
                                                                     std::span<const RuntimeCode> codes,
                                                                     std::span<const CopiedCode> copies) = 0;
   /// Is the file a HotSpot JVM, and where does it keep its code? `memory` is the /proc/PID/mem of a process that has it
@@ -64,8 +69,8 @@ class ModuleReader {
                                                           std::uint64_t base,
                                                           std::span<const runtimes::HotSpotKnownBlob> known) = 0;
   /// Which methods run at addresses of a JVM's code, by a process's memory.
-  virtual Result<HotSpotNames> read_hotspot_names(int memory, const runtimes::HotSpotLayout& layout, std::uint64_t base,
-                                                  const HotSpotQuestion& question) = 0;
+  virtual Result<HotSpotNames> read_hotspot_names(ProcessMemory memory, const runtimes::HotSpotLayout& layout,
+                                                  std::uint64_t base, const HotSpotQuestion& question) = 0;
   /// One for each name, in order.
   virtual Result<std::vector<DemangledName>> demangle(std::span<const std::string> mangled) = 0;
 };

@@ -55,10 +55,11 @@ Result<SymbolTable> DirectModuleReader::read_jit_symbols(int fd, JitFormat forma
 
 Result<std::optional<RuntimeModule>> DirectModuleReader::find_runtime(int fd) { return symbolizer::find_runtime(fd); }
 
-Result<std::vector<RuntimeAnswer>> DirectModuleReader::read_runtime_functions(int fd, const RuntimeProcess& process,
+Result<std::vector<RuntimeAnswer>> DirectModuleReader::read_runtime_functions(ProcessMemory memory,
+                                                                              const RuntimeProcess& process,
                                                                               std::span<const RuntimeCode> codes,
                                                                               std::span<const CopiedCode> copies) {
-  return symbolizer::read_runtime_functions(fd, process, codes, copies);
+  return symbolizer::read_runtime_functions(memory.fd, process, codes, copies);
 }
 
 Result<std::optional<HotSpotModule>> DirectModuleReader::find_hotspot(int fd, int memory,
@@ -72,9 +73,9 @@ Result<runtimes::HotSpotCode> DirectModuleReader::read_hotspot_code(int memory, 
   return symbolizer::read_hotspot_code(memory, layout, base, known);
 }
 
-Result<HotSpotNames> DirectModuleReader::read_hotspot_names(int memory, const runtimes::HotSpotLayout& layout,
+Result<HotSpotNames> DirectModuleReader::read_hotspot_names(ProcessMemory memory, const runtimes::HotSpotLayout& layout,
                                                             std::uint64_t base, const HotSpotQuestion& question) {
-  return symbolizer::read_hotspot_names(memory, layout, base, question);
+  return symbolizer::read_hotspot_names(memory.fd, layout, base, question);
 }
 
 Result<std::vector<DemangledName>> DirectModuleReader::demangle(std::span<const std::string> mangled) {

@@ -22,14 +22,14 @@ class DirectModuleReader final : public ModuleReader {
   Result<std::vector<unwinder::UnwindRows>> read_function_rows(int fd, std::span<const std::uint64_t> offsets) override;
   Result<SymbolTable> read_jit_symbols(int fd, JitFormat format) override;
   Result<std::optional<RuntimeModule>> find_runtime(int fd) override;
-  Result<std::vector<RuntimeAnswer>> read_runtime_functions(int fd, const RuntimeProcess& process,
+  Result<std::vector<RuntimeAnswer>> read_runtime_functions(ProcessMemory memory, const RuntimeProcess& process,
                                                             std::span<const RuntimeCode> codes,
                                                             std::span<const CopiedCode> copies) override;
   Result<std::optional<HotSpotModule>> find_hotspot(int fd, int memory, const HotSpotMapping& mapping) override;
   Result<runtimes::HotSpotCode> read_hotspot_code(int memory, const runtimes::HotSpotLayout& layout, std::uint64_t base,
                                                   std::span<const runtimes::HotSpotKnownBlob> known) override;
-  Result<HotSpotNames> read_hotspot_names(int memory, const runtimes::HotSpotLayout& layout, std::uint64_t base,
-                                          const HotSpotQuestion& question) override;
+  Result<HotSpotNames> read_hotspot_names(ProcessMemory memory, const runtimes::HotSpotLayout& layout,
+                                          std::uint64_t base, const HotSpotQuestion& question) override;
   Result<std::vector<DemangledName>> demangle(std::span<const std::string> mangled) override;
 };
 

@@ -7,10 +7,11 @@
 //     spawner -> daemon   Hello, once; then Usage whenever a child has ended
 //     daemon -> spawner   Order with two descriptors: the child's end of the request socket, the write end of the news
 //                         pipe
-//   request socket (SOCK_STREAM), one for each request
+//   request socket (SOCK_STREAM), one for each child
 //     daemon -> child     RequestHead with the files' descriptors, then RequestHead::size bytes
 //     child -> daemon     AnswerHead, then AnswerHead::size bytes: the value (value_codec.h) or an error. Hostile.
-//   news pipe, one for each request
+//     If Order::serves_many the next request may follow, until the daemon closes its end.
+//   news pipe, one for each child
 //     spawner -> daemon News. The child does not have it, so it can't lie about its end.
 #pragma once
 
@@ -47,6 +48,7 @@ constexpr const char* name_of(RequestKind kind) {
 }
 
 /// The limits of one request. The kernel enforces all of them on the child; the daemon never waits longer than wall_ns.
+/// To the times of a child that serves many requests kSessionNs is added.
 struct RequestLimits {
   std::int64_t wall_ns = 10 * kNsPerSecond;
   std::uint32_t cpu_seconds = 10;
@@ -54,6 +56,10 @@ struct RequestLimits {
   std::uint64_t answer_bytes = std::uint64_t{320} << 20;
   std::int32_t nice = 0;
 };
+
+/// A child that serves many requests begins none after this time. Its CPU time is known only when it has ended, and a
+/// mistake in reading one process could show in those of the same user that come after it.
+inline constexpr std::int64_t kSessionNs = 2 * kNsPerSecond;
 
 /// By RequestKind. The largest valid answer of symbols has 256 MiB of names, see SymbolTable::Builder.
 constexpr RequestLimits default_limits(RequestKind kind) {
@@ -117,7 +123,8 @@ struct Order {
   static constexpr std::size_t kFds = 2;
   std::uint32_t magic = kMagic;
   std::uint8_t is_background = 0;  ///< for accounting: nobody waits for it
-  std::array<std::uint8_t, 3> padding{};
+  std::uint8_t serves_many = 0;
+  std::array<std::uint8_t, 2> padding{};
   RequestLimits limits;
 };
 

@@ -163,20 +163,22 @@ Status set_limit(int resource, rlim_t soft, rlim_t hard) {
 
 }  // namespace
 
-Result<SystemCallFilter> SystemCallFilter::build(bool spawns) {
+Result<SystemCallFilter> SystemCallFilter::build(Role role) {
   const FilterContext filter(::seccomp_init(SCMP_ACT_KILL_PROCESS));
   if (!filter) return Error("seccomp_init failed");
   ::seccomp_attr_set(filter.get(), SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
   Status status = allow_reading(filter.get());
-  if (status.ok() && spawns) status = allow_spawning(filter.get());
+  if (status.ok() && role == Role::kServes) status = allow_when(filter.get(), SCMP_SYS(recvmsg), {equals(0, 0)});
+  if (status.ok() && role == Role::kSpawns) status = allow_spawning(filter.get());
   if (!status.ok()) return status.error();
   Result<std::vector<sock_filter>> program = export_program(filter.get());
   if (!program) return program.error();
   return SystemCallFilter(std::move(program).value());
 }
 
-Result<SystemCallFilter> SystemCallFilter::for_reading() { return build(false); }
-Result<SystemCallFilter> SystemCallFilter::for_spawning() { return build(true); }
+Result<SystemCallFilter> SystemCallFilter::for_reading() { return build(Role::kReads); }
+Result<SystemCallFilter> SystemCallFilter::for_serving() { return build(Role::kServes); }
+Result<SystemCallFilter> SystemCallFilter::for_spawning() { return build(Role::kSpawns); }
 
 Status SystemCallFilter::enforce() const {
   // The sanitizers' run time makes calls that the filter does not allow.
@@ -212,12 +214,12 @@ Hello give_up_rights(uid_t user, gid_t group) {
   return hello;
 }
 
-Status limit_request(const RequestLimits& limits) {
+Status limit_request(const RequestLimits& limits, unsigned descriptors) {
   // Never to a higher priority, which needs a right. A service manager may forbid the call (@resources); then it
   // controls the daemon's CPU share.
   if (limits.nice > ::getpriority(PRIO_PROCESS, 0)) static_cast<void>(::setpriority(PRIO_PROCESS, 0, limits.nice));
   Status status = set_limit(RLIMIT_CPU, limits.cpu_seconds, limits.cpu_seconds + 1);
-  if (status.ok()) status = set_limit(RLIMIT_NOFILE, 0, 0);
+  if (status.ok()) status = set_limit(RLIMIT_NOFILE, descriptors, descriptors);
   if (status.ok()) status = set_limit(RLIMIT_FSIZE, 0, 0);
   if (status.ok()) status = set_limit(RLIMIT_CORE, 0, 0);
   // If the inherited hard limit is smaller, long names stay mangled.

@@ -21,6 +21,8 @@ class SystemCallFilter {
   /// For a process that reads `kFiles` open files, and answers on descriptor 0: no calls that open, connect, start
   /// processes, signal, map files or make memory executable.
   static Result<SystemCallFilter> for_reading();
+  /// Also allows receiving more of them on descriptor 0.
+  static Result<SystemCallFilter> for_serving();
   /// Also allows calls for serving requests in children of fork_with_pidfd(), and for setting for_reading() on them.
   static Result<SystemCallFilter> for_spawning();
 
@@ -29,7 +31,8 @@ class SystemCallFilter {
 
  private:
   explicit SystemCallFilter(std::vector<sock_filter> program) : program_(std::move(program)) {}
-  static Result<SystemCallFilter> build(bool spawns);
+  enum class Role : std::uint8_t { kReads, kServes, kSpawns };
+  static Result<SystemCallFilter> build(Role role);
   std::vector<sock_filter> program_;
 };
 
@@ -44,7 +47,7 @@ Hello give_up_rights(uid_t user, gid_t group);
 pid_t fork_with_pidfd(Fd& pidfd);
 
 /// Sets the limits of one request on the calling process, which SIGALRM, SIGXCPU or SIGKILL ends when it exceeds them;
-/// allocations beyond the memory limit fail.
-Status limit_request(const RequestLimits& limits);
+/// allocations beyond the memory limit fail. It may have descriptors below `descriptors`, besides those it has.
+Status limit_request(const RequestLimits& limits, unsigned descriptors);
 
 }  // namespace flamed::symbolizer

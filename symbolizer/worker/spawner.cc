@@ -50,7 +50,7 @@ std::span<const std::byte> bytes_of(const T& value) {
 std::int64_t ns_of(const timeval& time) { return time.tv_sec * kNsPerSecond + time.tv_usec * kNsPerUs; }
 std::int64_t cpu_ns_of(const rusage& usage) { return ns_of(usage.ru_utime) + ns_of(usage.ru_stime); }
 
-// ---- A child: one request ----
+// ---- A child ----
 
 class RequestSocket final : public ByteSource {
  public:
@@ -100,7 +100,7 @@ struct Request {
   [[nodiscard]] ModuleFiles files() const { return {fd(0), fd(1), fd(2)}; }
 };
 
-/// The daemon is trusted, but another program may have replaced its file.
+/// None: the daemon has hung up. It is trusted, but another program may have replaced its file.
 std::optional<Request> receive_request() {
   Request request;
   Result<ReceivedMessage> message = receive_message(kSocket, std::as_writable_bytes(std::span(&request.head, 1)));
@@ -195,7 +195,7 @@ void serve(const Request& request, ModuleReader& reader, std::uint64_t max_bytes
           !payload.array(question.interpreted, kMostHotSpotInterpreted)) {
         break;
       }
-      return answer(reader.read_hotspot_names(request.fd(0), layout[0], base, question), max_bytes);
+      return answer(reader.read_hotspot_names({request.fd(0)}, layout[0], base, question), max_bytes);
     }
     case RequestKind::kRuntimeFunctions: {
       std::vector<RuntimeProcess> process;
@@ -205,28 +205,35 @@ void serve(const Request& request, ModuleReader& reader, std::uint64_t max_bytes
           !payload.array(copies, kMostRuntimeCodes)) {
         break;
       }
-      return answer(reader.read_runtime_functions(request.fd(0), process[0], codes, copies), max_bytes);
+      return answer(reader.read_runtime_functions({request.fd(0)}, process[0], codes, copies), max_bytes);
     }
   }
   ::_exit(kExitBadRequest);
 }
 
-[[noreturn]] void run_child(pid_t spawner, const RequestLimits& limits, const SystemCallFilter* filter,
-                            ModuleReader& reader) {
+[[noreturn]] void run_child(pid_t spawner, const Order& order, const SystemCallFilter* filter, ModuleReader& reader) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   if (::getppid() != spawner) ::_exit(kExitNoDaemon);
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  const std::optional<Request> request = receive_request();
+  std::optional<Request> request = receive_request();
   if (!request) ::_exit(kExitBadRequest);
-  if (!limit_request(limits).ok() || (filter != nullptr && !filter->enforce().ok())) ::_exit(kExitNoSandbox);
-  try {
-    serve(*request, reader, limits.answer_bytes);
-  } catch (const std::exception& e) {
-    answer_error(Error(std::string("cannot read the file: ") + e.what(), ENOMEM));
+  const unsigned descriptors = order.serves_many != 0 ? kSocket + 1 + RequestHead::kMaxFds : 0;
+  if (!limit_request(order.limits, descriptors).ok() || (filter != nullptr && !filter->enforce().ok())) {
+    ::_exit(kExitNoSandbox);
   }
-  // Without destructors: the kernel frees the memory as a whole.
+  while (request) {
+    try {
+      serve(*request, reader, order.limits.answer_bytes);
+    } catch (const std::exception& e) {
+      answer_error(Error(std::string("cannot read the file: ") + e.what(), ENOMEM));
+    }
+    // Without destructors: the kernel frees the memory as a whole.
+    if (order.serves_many == 0) ::_exit(0);
+    request.reset();  // makes room for the descriptors of the next one
+    request = receive_request();
+  }
   ::_exit(0);
 }
 
@@ -234,7 +241,11 @@ void serve(const Request& request, ModuleReader& reader, std::uint64_t max_bytes
 
 class Spawner {
  public:
-  Spawner(ModuleReader& reader, const SystemCallFilter* child_filter) : reader_(reader), child_filter_(child_filter) {}
+  struct Filters {
+    SystemCallFilter for_one;
+    SystemCallFilter for_many;
+  };
+  Spawner(ModuleReader& reader, const Filters* filters) : reader_(reader), filters_(filters) {}
 
   /// Until the daemon is gone.
   int run();
@@ -256,7 +267,7 @@ class Spawner {
   void reap();
 
   ModuleReader& reader_;
-  const SystemCallFilter* child_filter_;
+  const Filters* filters_;  ///< of children; null: none is in force
   std::vector<Child> children_;
   std::int64_t children_cpu_ns_ = 0;
   std::int64_t background_cpu_ns_ = 0;
@@ -277,7 +288,9 @@ void Spawner::start_child(const Order& order, Fd socket, Fd news) {
   if (pid < 0) return send_news(news, News::What::kRefused, errno);
   if (pid == 0) {
     if (::dup2(socket.get(), kSocket) != kSocket || ::close_range(kSocket + 1, ~0U, 0) != 0) ::_exit(kExitNoSandbox);
-    run_child(self, order.limits, child_filter_, reader_);
+    const SystemCallFilter* filter = nullptr;
+    if (filters_ != nullptr) filter = order.serves_many != 0 ? &filters_->for_many : &filters_->for_one;
+    run_child(self, order, filter, reader_);
   }
   send_news(news, News::What::kStarted, pid);
   children_.push_back({pid, std::move(pidfd), std::move(news), order.is_background != 0});
@@ -374,15 +387,19 @@ int run_spawner(uid_t user, gid_t group, ModuleReader& reader) {
   ::prctl(PR_SET_NAME, "elf-worker");
   prepare_signals();
   const Result<SystemCallFilter> for_spawning = SystemCallFilter::for_spawning();
-  const Result<SystemCallFilter> for_reading = SystemCallFilter::for_reading();
+  Result<SystemCallFilter> for_reading = SystemCallFilter::for_reading();
+  Result<SystemCallFilter> for_serving = SystemCallFilter::for_serving();
+  std::optional<Spawner::Filters> filters;
   Hello hello = give_up_rights(user, group);
-  if (!for_spawning || !for_reading) {
+  if (!for_spawning || !for_reading || !for_serving) {
     hello.system_calls_error = ENOSYS;
   } else if (Status enforced = for_spawning->enforce(); !enforced.ok()) {
     hello.system_calls_error = enforced.error().code();
+  } else {
+    filters = {std::move(for_reading).value(), std::move(for_serving).value()};
   }
   if (!send_message(kSocket, bytes_of(hello), {}).ok()) return kExitNoDaemon;
-  return Spawner(reader, hello.system_calls_error == 0 ? &*for_reading : nullptr).run();
+  return Spawner(reader, filters ? &*filters : nullptr).run();
 }
 
 }  // namespace

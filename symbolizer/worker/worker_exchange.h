@@ -25,6 +25,9 @@ class WorkerExchange final : public ByteSource {
   Status send(const RequestHead& head, std::span<const int> fds, const WireWriter& payload);
   Status read(std::span<std::byte> to) override;
 
+  /// For the next request to the same child.
+  [[nodiscard]] WorkerProcess::Ends take_ends() { return std::move(ends_); }
+
   /// How a request ended without a complete answer.
   struct Ending {
     enum class Kind : std::uint8_t {

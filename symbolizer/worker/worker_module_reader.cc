@@ -29,6 +29,8 @@ constexpr double kStartsPerSecond = 12;
 constexpr std::int64_t kFirstPauseNs = kNsPerSecond;
 constexpr std::int64_t kMostPauseNs = 60 * kNsPerSecond;
 constexpr std::size_t kMaxErrorBytes = 1024;
+/// Children that wait for another request.
+constexpr std::size_t kMostSessions = 4;
 
 /// A name that every working process can demangle.
 constexpr const char* kTestName = "_ZN6flamed4testEv";
@@ -114,6 +116,7 @@ void WorkerModuleReader::stop() {
   {
     std::lock_guard lock(mutex_);
     is_stopped_ = true;
+    sessions_.clear();
   }
   turn_.notify_all();
   ::eventfd_write(stop_.get(), 1);
@@ -122,20 +125,21 @@ void WorkerModuleReader::stop() {
 // ---- The worker ----
 
 void WorkerModuleReader::look_after() {
+  end_old_sessions();
   const Result<WorkerPtr> process = worker();
   if (!process || !is_doubted_) return;
-  if (passes_test(**process)) {
+  if (passes_test(*process)) {
     note_success();
   } else {
     replace(**process, no_answer("does not demangle a name"));
   }
 }
 
-bool WorkerModuleReader::passes_test(WorkerProcess& worker) {
+bool WorkerModuleReader::passes_test(const WorkerPtr& worker) {
   Question question{RequestKind::kDemangle};
   question.payload.number(std::uint64_t{1});
   question.payload.text(kTestName);
-  for (int tries = 1; worker.is_alive(); ++tries) {
+  for (int tries = 1; worker->is_alive(); ++tries) {
     std::vector<DemangledName> names;
     const Attempt result =
         attempt_by(worker, question, [&](WireReader& from) { return ValueCodec::decode(from, names, std::size_t{1}); });
@@ -258,28 +262,84 @@ WorkerModuleReader::Attempt WorkerModuleReader::explain(WorkerExchange& exchange
   }
 }
 
+std::optional<WorkerModuleReader::Session> WorkerModuleReader::take_session(const Question& question) {
+  if (!question.user) return {};
+  const std::lock_guard lock(mutex_);
+  const auto found = std::find_if(sessions_.begin(), sessions_.end(), [&](const Session& session) {
+    return session.user == *question.user && session.kind == question.kind &&
+           session.is_background == is_background(question.kind);
+  });
+  if (found == sessions_.end()) return {};
+  std::optional<Session> session(std::move(*found));
+  sessions_.erase(found);
+  if (session->until_ns <= now_ns()) return {};
+  return session;
+}
+
+void WorkerModuleReader::keep_session(Session session) {
+  const std::lock_guard lock(mutex_);
+  if (is_stopped_) return;
+  if (sessions_.size() >= kMostSessions) sessions_.erase(sessions_.begin());
+  sessions_.push_back(std::move(session));
+}
+
+void WorkerModuleReader::end_old_sessions() {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(sessions_, [now = now_ns()](const Session& session) { return session.until_ns <= now; });
+}
+
 template <typename Decode>
 WorkerModuleReader::Attempt WorkerModuleReader::attempt(const Question& question, Decode decode) {
-  Result<WorkerPtr> process = worker();
+  if (std::optional<Session> session = take_session(question)) {
+    if (const WorkerPtr process = session->worker.lock()) {
+      Attempt result = attempt_in(process, std::move(*session), question, decode);
+      // That the child has ended says nothing about this request: one before it may be the cause. A new one is asked.
+      const bool has_ended = result.outcome == Outcome::kCrashed || result.outcome == Outcome::kKilled ||
+                             result.outcome == Outcome::kDamaged;
+      if (!has_ended) return result;
+    }
+  }
+  const Result<WorkerPtr> process = worker();
   if (!process) return {Outcome::kUnavailable, process.error()};
-  Attempt result = attempt_by(**process, question, decode);
-  result.worker = std::move(*process);
+  return attempt_by(*process, question, decode);
+}
+
+template <typename Decode>
+WorkerModuleReader::Attempt WorkerModuleReader::attempt_by(const WorkerPtr& worker, const Question& question,
+                                                           Decode decode) {
+  const bool background = is_background(question.kind);
+  const std::int64_t until_ns = now_ns() + kSessionNs;
+  Result<WorkerProcess::Ends> ends =
+      worker->order(background, question.user.has_value(), options_.limits[static_cast<std::size_t>(question.kind)]);
+  if (!ends) {
+    const bool is_gone = ends.error().code() == EPIPE || ends.error().code() == ECONNRESET;
+    if (is_gone) worker->give_up();
+    return {Outcome::kUnavailable, Error(ends.error()).with_context("cannot ask the ELF worker").with_code(EAGAIN),
+            false, is_gone, worker};
+  }
+  return attempt_in(worker,
+                    {worker, std::move(ends).value(), question.kind, question.user.value_or(0), background, until_ns},
+                    question, decode);
+}
+
+template <typename Decode>
+WorkerModuleReader::Attempt WorkerModuleReader::attempt_in(const WorkerPtr& worker, Session session,
+                                                           const Question& question, Decode decode) {
+  const std::int64_t wall_ns = options_.limits[static_cast<std::size_t>(question.kind)].wall_ns;
+  WorkerExchange exchange(std::move(session.ends), Deadline::after(wall_ns), stop_.get());
+  Attempt result = exchange_with(*worker, exchange, question, decode);
+  result.worker = worker;
+  if (question.user && (result.outcome == Outcome::kOk || result.outcome == Outcome::kError)) {
+    session.ends = exchange.take_ends();
+    keep_session(std::move(session));
+  }
   return result;
 }
 
 template <typename Decode>
-WorkerModuleReader::Attempt WorkerModuleReader::attempt_by(WorkerProcess& worker, const Question& question,
-                                                           Decode decode) {
+WorkerModuleReader::Attempt WorkerModuleReader::exchange_with(WorkerProcess& worker, WorkerExchange& exchange,
+                                                              const Question& question, Decode decode) {
   const RequestLimits& limits = options_.limits[static_cast<std::size_t>(question.kind)];
-  Result<WorkerProcess::Ends> ends = worker.order(is_background(question.kind), limits);
-  if (!ends) {
-    const bool is_gone = ends.error().code() == EPIPE || ends.error().code() == ECONNRESET;
-    if (is_gone) worker.give_up();
-    return {Outcome::kUnavailable, Error(ends.error()).with_context("cannot ask the ELF worker").with_code(EAGAIN),
-            is_gone};
-  }
-
-  WorkerExchange exchange(std::move(ends).value(), Deadline::after(limits.wall_ns), stop_.get());
   RequestHead head;
   head.kind = question.kind;
   head.jit_format = question.jit_format;
@@ -328,7 +388,7 @@ Result<T> WorkerModuleReader::ask(const Question& question, Decode decode) {
   for (int tries = 1;; ++tries) {
     T value;
     Attempt result = attempt(question, [&](WireReader& reader) { return decode(reader, value); });
-    if (result.is_odd && !passes_test(*result.worker)) {
+    if (result.is_odd && !passes_test(result.worker)) {
       replace(*result.worker, *result.error);
       result.error = Error(*result.error).with_code(EAGAIN);
       result.again = true;
@@ -398,11 +458,13 @@ Result<std::optional<RuntimeModule>> WorkerModuleReader::find_runtime(int fd) {
       [](WireReader& from, std::optional<RuntimeModule>& module) { return ValueCodec::decode(from, module); });
 }
 
-Result<std::vector<RuntimeAnswer>> WorkerModuleReader::read_runtime_functions(int fd, const RuntimeProcess& process,
+Result<std::vector<RuntimeAnswer>> WorkerModuleReader::read_runtime_functions(ProcessMemory memory,
+                                                                              const RuntimeProcess& process,
                                                                               std::span<const RuntimeCode> codes,
                                                                               std::span<const CopiedCode> copies) {
   if (codes.empty()) return std::vector<RuntimeAnswer>();
-  Question question{RequestKind::kRuntimeFunctions, {fd, -1, -1}};
+  Question question{RequestKind::kRuntimeFunctions, {memory.fd, -1, -1}};
+  question.user = memory.user;
   question.payload.array(std::span(&process, 1));
   question.payload.array(codes);
   question.payload.array(copies);
@@ -432,9 +494,10 @@ Result<runtimes::HotSpotCode> WorkerModuleReader::read_hotspot_code(int memory, 
       question, [](WireReader& from, runtimes::HotSpotCode& code) { return ValueCodec::decode(from, code); });
 }
 
-Result<HotSpotNames> WorkerModuleReader::read_hotspot_names(int memory, const runtimes::HotSpotLayout& layout,
+Result<HotSpotNames> WorkerModuleReader::read_hotspot_names(ProcessMemory memory, const runtimes::HotSpotLayout& layout,
                                                             std::uint64_t base, const HotSpotQuestion& question) {
-  Question request{RequestKind::kHotSpotNames, {memory, -1, -1}};
+  Question request{RequestKind::kHotSpotNames, {memory.fd, -1, -1}};
+  request.user = memory.user;
   request.payload.array(std::span(&layout, 1));
   request.payload.number(base);
   request.payload.array(std::span(question.places));

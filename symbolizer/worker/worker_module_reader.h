@@ -3,10 +3,11 @@
 // WorkerModuleReader: a ModuleReader that works in a process without rights. Any thread; calls overlap, up to one bound
 // for queries and another one for background work.
 //
-// A file that crashes, stalls or exploits its reader costs one request, which returns an Error with the cause. If the
-// worker itself is killed, the request is sent to a new one. After a failed request the worker gets a test request
-// without any file; if that fails, too, it is replaced. An Error with code EAGAIN says nothing about the file: a retry
-// may succeed.
+// A file that crashes, stalls or exploits its reader costs one request, which returns an Error with the cause. Only the
+// memory of one user's processes is read by the same child for a while (Session): short programs of a runtime come in
+// great numbers, and a child costs more than what it reads. If the worker itself is killed, the request is sent to a
+// new one. After a failed request the worker gets a test request without any file; if that fails, too, it is replaced.
+// An Error with code EAGAIN says nothing about the file: a retry may succeed.
 #pragma once
 
 #include <array>
@@ -51,14 +52,14 @@ class WorkerModuleReader final : public ModuleReader {
   Result<SymbolTable> read_jit_symbols(int fd, JitFormat format) override;
   Result<std::vector<DemangledName>> demangle(std::span<const std::string> mangled) override;
   Result<std::optional<RuntimeModule>> find_runtime(int fd) override;
-  Result<std::vector<RuntimeAnswer>> read_runtime_functions(int fd, const RuntimeProcess& process,
+  Result<std::vector<RuntimeAnswer>> read_runtime_functions(ProcessMemory memory, const RuntimeProcess& process,
                                                             std::span<const RuntimeCode> codes,
                                                             std::span<const CopiedCode> copies) override;
   Result<std::optional<HotSpotModule>> find_hotspot(int fd, int memory, const HotSpotMapping& mapping) override;
   Result<runtimes::HotSpotCode> read_hotspot_code(int memory, const runtimes::HotSpotLayout& layout, std::uint64_t base,
                                                   std::span<const runtimes::HotSpotKnownBlob> known) override;
-  Result<HotSpotNames> read_hotspot_names(int memory, const runtimes::HotSpotLayout& layout, std::uint64_t base,
-                                          const HotSpotQuestion& question) override;
+  Result<HotSpotNames> read_hotspot_names(ProcessMemory memory, const runtimes::HotSpotLayout& layout,
+                                          std::uint64_t base, const HotSpotQuestion& question) override;
 
   /// Reaps a dead worker and starts another one; tests one whose predecessor did not work. Call it periodically.
   void look_after();
@@ -111,6 +112,16 @@ class WorkerModuleReader final : public ModuleReader {
     std::array<int, RequestHead::kMaxFds> fds = {-1, -1, -1};
     std::uint8_t jit_format = 0;
     WireWriter payload{};
+    std::optional<std::uint32_t> user{};  ///< whose memory it is; none: a file, which has a child of its own
+  };
+  /// A child between two requests, which may serve the next one about the same user's processes.
+  struct Session {
+    std::weak_ptr<WorkerProcess> worker;
+    WorkerProcess::Ends ends;
+    RequestKind kind;
+    std::uint32_t user;
+    bool is_background;
+    std::int64_t until_ns;
   };
   /// The result of one attempt.
   struct Attempt {
@@ -130,11 +141,18 @@ class WorkerModuleReader final : public ModuleReader {
   template <typename Decode>
   Attempt attempt(const Question& question, Decode decode);
   template <typename Decode>
-  Attempt attempt_by(WorkerProcess& worker, const Question& question, Decode decode);
+  Attempt attempt_by(const WorkerPtr& worker, const Question& question, Decode decode);
+  template <typename Decode>
+  Attempt attempt_in(const WorkerPtr& worker, Session session, const Question& question, Decode decode);
+  template <typename Decode>
+  Attempt exchange_with(WorkerProcess& worker, WorkerExchange& exchange, const Question& question, Decode decode);
+  std::optional<Session> take_session(const Question& question);
+  void keep_session(Session session);
+  void end_old_sessions();
   Attempt explain(WorkerExchange& exchange, WorkerProcess& worker, RequestKind kind) const;
 
   /// Does the worker answer a request without any file?
-  bool passes_test(WorkerProcess& worker);
+  bool passes_test(const WorkerPtr& worker);
   void replace(WorkerProcess& worker, const Error& failure);
   void note_success();
 
@@ -162,6 +180,7 @@ class WorkerModuleReader final : public ModuleReader {
   bool is_stopped_ = false;
   std::size_t queries_ = 0;
   std::size_t background_ = 0;
+  std::vector<Session> sessions_;
   mutable Stats stats_;
   CpuUse retired_;           ///< of ended workers
   mutable CpuUse last_use_;  ///< the last result of cpu_use()

@@ -59,7 +59,7 @@ WorkerProcess::~WorkerProcess() {
   while (::waitpid(helper_.pid, nullptr, WNOHANG) < 0 && errno == EINTR) continue;
 }
 
-Result<WorkerProcess::Ends> WorkerProcess::order(bool is_background, const RequestLimits& limits) {
+Result<WorkerProcess::Ends> WorkerProcess::order(bool is_background, bool serves_many, const RequestLimits& limits) {
   std::array<int, 2> sockets{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets.data()) != 0) return Error::from_errno("socketpair");
   Ends ends;
@@ -73,7 +73,12 @@ Result<WorkerProcess::Ends> WorkerProcess::order(bool is_background, const Reque
 
   Order order;
   order.is_background = is_background ? 1 : 0;
+  order.serves_many = serves_many ? 1 : 0;
   order.limits = limits;
+  if (serves_many) {
+    order.limits.wall_ns += kSessionNs;
+    order.limits.cpu_seconds += kSessionNs / kNsPerSecond;
+  }
   const std::array<int, Order::kFds> fds = {their_socket.get(), their_news.get()};
   if (Status sent = send_message(helper_.socket.get(), std::as_bytes(std::span(&order, 1)), fds); !sent.ok()) {
     return sent.error();

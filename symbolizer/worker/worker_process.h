@@ -33,13 +33,13 @@ class WorkerProcess {
   WorkerProcess(const WorkerProcess&) = delete;
   WorkerProcess& operator=(const WorkerProcess&) = delete;
 
-  /// The daemon's ends of a request's sockets, see request.h.
+  /// The daemon's ends of a child's sockets, see request.h.
   struct Ends {
     Fd socket;
     Fd news;
   };
-  /// Starts a child. An error means that the process is dead, or does not keep up.
-  Result<Ends> order(bool is_background, const RequestLimits& limits);
+  /// Starts a child, for one request or for many. An error means that the process is dead, or does not keep up.
+  Result<Ends> order(bool is_background, bool serves_many, const RequestLimits& limits);
 
   [[nodiscard]] bool is_alive() const;
   /// Marks the process as failed, so that another one is started. True the first time.

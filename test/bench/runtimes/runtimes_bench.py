@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs in managed runtimes: how many stacks are whole and named, and what that costs.
 
-    runtimes_bench.py [--seconds S] FLAMED [LOAD...]
+    runtimes_bench.py [--seconds S] [--warm-up S] FLAMED [LOAD...]
 
-Each LOAD (all of them) runs for S seconds (60), after a warm-up of 5, first with a daemon that reads runtimes, then with
+Each LOAD (all of them) runs for S seconds (60), after a warm-up (5; with 120 names of programs that go on are known, and
+what is left is the steady cost), first with a daemon that reads runtimes, then with
 one that does not (`--runtimes off`). Servers are asked by wrk. For each prints the samples of its processes, the share
 of whole stacks and why the others are not, the share of the runtime's own frames that have a name, the CPU time of the
 daemon with its kernel programs as a share of all busy CPU time, and that of the kernel programs for each of their runs.
@@ -27,8 +28,6 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 from support.daemon import Daemon, difference, free_port  # noqa: E402
 from support.machine import KernelStatistics  # noqa: E402
-
-WARM_UP_S = 5
 
 FLASK = """
 import sys
@@ -84,7 +83,7 @@ LOADS = {
               "{dir}/venv/bin/python {dir}/app.py {port}", True),
     "express": (["node", "npm", "wrk"], "npm install --silent --no-audit --no-fund --prefix {dir} express",
                 "node {dir}/app.js {port}", True),
-    "httpserver": (["javac", "java", "wrk"], "javac -d {dir} {dir}/Server.java", "java -cp {dir} Server {port}", True),
+    "httpserver": (["javac", "java", "wrk"], "javac -d {dir} {dir}/Server.java", "java -Dsun.net.httpserver.nodelay=true -cp {dir} Server {port}", True),
     "python-loop": (["python3"], "true", "while true; do python3 -c '" + SHORT + "'; done", False),
     "pip": (["python3"], "python3 -m venv {dir}/venv", "while true; do {dir}/venv/bin/pip list; done", False),
     "npm": (["npm"], "true", "while true; do npm ls --global --all; done", False),
@@ -118,18 +117,21 @@ def measure(options, name, folder, runtimes):
         try:
             if is_server:
                 time.sleep(3)
-                client = subprocess.Popen(["wrk", "-t1", "-c4", f"-d{options.seconds + WARM_UP_S + 30}s",
+                client = subprocess.Popen(["wrk", "-t1", "-c4", f"-d{options.seconds + options.warm_up + 30}s",
                                            f"http://127.0.0.1:{port}/"], **quiet)
-            time.sleep(WARM_UP_S)
+            time.sleep(options.warm_up)
             before, began = daemon.reading(), time.time()
             time.sleep(options.seconds)
-            used, until = difference(before, daemon.reading()), time.time()
+            after, until = daemon.reading(), time.time()
             time.sleep(2.2)  # late walks and names
             target = f"/profile?tree={load.pid}&from={began}&to={until}&max_nodes=200000"
             answer = daemon.get_json(target)
         finally:
             for process in filter(None, (client, load)):
                 ended(process)
+    used = difference(before, after)
+    threads = {name: after["threads"][name] - before["threads"].get(name, 0) for name in after["threads"]}
+    most = sorted(threads.items(), key=lambda thread: -thread[1])[:4]
     quality = answer["quality"]
     cut = {reason: count for reason, count in quality["truncated"].items() if count}
     samples = quality["whole"] + quality["guessed"] + sum(cut.values())
@@ -140,12 +142,14 @@ def measure(options, name, folder, runtimes):
     cost = (used["all"] + used["run_seconds"]) / used["busy"]
     print(f"{name}, runtimes {runtimes}: {samples} samples, {100 * quality['whole'] / max(samples, 1):.2f} % whole, "
           f"{quality['guessed']} guessed, {json.dumps(cut)}; {named}; {100 * cost:.3f} % of busy CPU time, "
-          f"{1e9 * used['run_seconds'] / max(used['runs'], 1):.0f} ns a run of the kernel programs", flush=True)
+          f"{1e9 * used['run_seconds'] / max(used['runs'], 1):.0f} ns a run of the kernel programs, "
+          + ", ".join(f"{thread} {seconds:.3f} s" for thread, seconds in most), flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--seconds", type=int, default=60)
+    parser.add_argument("--warm-up", type=int, default=5)
     parser.add_argument("flamed")
     parser.add_argument("loads", nargs="*", metavar="LOAD")
     options = parser.parse_args()

@@ -28,10 +28,10 @@ class ForwardingReader : public ModuleReader {
     return direct_.read_jit_symbols(fd, format);
   }
   Result<std::optional<RuntimeModule>> find_runtime(int fd) override { return direct_.find_runtime(fd); }
-  Result<std::vector<RuntimeAnswer>> read_runtime_functions(int fd, const RuntimeProcess& process,
+  Result<std::vector<RuntimeAnswer>> read_runtime_functions(ProcessMemory memory, const RuntimeProcess& process,
                                                             std::span<const RuntimeCode> codes,
                                                             std::span<const CopiedCode> copies) override {
-    return direct_.read_runtime_functions(fd, process, codes, copies);
+    return direct_.read_runtime_functions(memory, process, codes, copies);
   }
   Result<std::optional<HotSpotModule>> find_hotspot(int fd, int memory, const HotSpotMapping& mapping) override {
     return direct_.find_hotspot(fd, memory, mapping);
@@ -40,8 +40,8 @@ class ForwardingReader : public ModuleReader {
                                                   std::span<const runtimes::HotSpotKnownBlob> known) override {
     return direct_.read_hotspot_code(memory, layout, base, known);
   }
-  Result<HotSpotNames> read_hotspot_names(int memory, const runtimes::HotSpotLayout& layout, std::uint64_t base,
-                                          const HotSpotQuestion& question) override {
+  Result<HotSpotNames> read_hotspot_names(ProcessMemory memory, const runtimes::HotSpotLayout& layout,
+                                          std::uint64_t base, const HotSpotQuestion& question) override {
     return direct_.read_hotspot_names(memory, layout, base, question);
   }
   Result<std::vector<DemangledName>> demangle(std::span<const std::string> mangled) override {

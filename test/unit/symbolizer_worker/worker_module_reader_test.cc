@@ -386,6 +386,75 @@ TEST_CASE("CPU time of background work is accounted separately") {
   CHECK(background_grows_beyond(for_names));
 }
 
+/// The pid of the child that has read a file, as if that were the memory of a process of `user`, and what it found
+/// there.
+std::pair<std::string, std::string> read_memory(WorkerModuleReader& reader, std::uint32_t user, std::string_view text) {
+  const Fd file(::memfd_create("memory", MFD_CLOEXEC));
+  REQUIRE(::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+  const std::vector<RuntimeCode> codes = {{4096}};
+  const auto answers = reader.read_runtime_functions({file.get(), user}, {}, codes, {});
+  INFO((answers.ok() ? "" : answers.error().message()));
+  REQUIRE(answers.ok());
+  const std::string& name = answers->front().function.name;
+  const std::size_t space = name.find(' ');
+  return {name.substr(0, space), name.substr(space + 1)};
+}
+
+/// The error of a request whose child ends at `address`.
+Error error_at(WorkerModuleReader& reader, std::uint64_t address) {
+  const std::vector<RuntimeCode> codes = {{address}};
+  const auto answers = reader.read_runtime_functions({-1, 1000}, {}, codes, {});
+  return answers.ok() ? Error("it was answered") : answers.error();
+}
+
+TEST_CASE("the memory of one user's processes is read by one child for a while, and by no other user's") {
+  WorkerModuleReader reader(options());
+  const auto [child, text] = read_memory(reader, 1000, "first");
+  CHECK(text == "first");
+  for (int i = 0; i < 20; ++i) {
+    const std::string next = "process " + std::to_string(i);
+    CHECK(read_memory(reader, 1000, next) == std::pair(child, next));
+  }
+  const std::string other = read_memory(reader, 1001, "other").first;
+  CHECK(other != child);
+  CHECK(read_memory(reader, 1001, "again") == std::pair(other, std::string("again")));
+  CHECK(read_memory(reader, 1000, "again") == std::pair(child, std::string("again")));
+  {
+    const BackgroundReading background;
+    CHECK(read_memory(reader, 1000, "in the background").first != child);
+  }
+  CHECK_FALSE(status_of(std::stoi(child)).empty());
+  reader.stop();
+  for (int tries = 0; tries < 500 && !status_of(std::stoi(child)).empty(); ++tries) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  CHECK(status_of(std::stoi(child)).empty());
+}
+
+TEST_CASE("a child that has read memory for its time is not asked again, and ends") {
+  WorkerModuleReader reader(options());
+  const std::string child = read_memory(reader, 1000, "first").first;
+  for (int tries = 0; tries < 600 && !status_of(std::stoi(child)).empty(); ++tries) {
+    reader.look_after();
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  CHECK(status_of(std::stoi(child)).empty());
+  CHECK(read_memory(reader, 1000, "second").first != child);
+}
+
+TEST_CASE("memory that crashes its reader fails only its own request, also in a child that has read other memory") {
+  WorkerModuleReader reader(options());
+  const std::string child = read_memory(reader, 1000, "first").first;
+  CHECK(error_at(reader, 0).message() == "the ELF worker was killed by SIGSEGV while reading this file");
+  const std::string next = read_memory(reader, 1000, "second").first;
+  CHECK(next != child);
+  CHECK(error_at(reader, 1).message() == "the ELF worker gave a damaged answer (it ends too early)");
+  CHECK(read_memory(reader, 1000, "third").first != next);
+  CHECK(outcomes(reader, Outcome::kCrashed) == 1);
+  CHECK(outcomes(reader, Outcome::kDamaged) == 1);
+  CHECK(outcomes(reader, Outcome::kOk) == 3);
+}
+
 TEST_CASE("if no worker can be started, requests fail with the reason, and not every one tries again") {
   WorkerModuleReader::Options options;
   options.program.path = "/nonexistent/worker";
