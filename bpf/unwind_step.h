@@ -39,6 +39,10 @@ struct walk_frame {
   __u64 base;
   __u64 value; /* see read_register() */
   __u32 value_known;
+  /* What a saved word is found from, by kind. In memory: the verifier would follow a branch for each kind in each
+   * frame. */
+  __u64 ra_from[FLAMED_RA_KINDS];
+  __u64 fp_from[FLAMED_FP_KINDS];
 };
 
 #define FLAMED_READ_USER(to, address) bpf_probe_read_user(to, 8, (void*)(address))
@@ -217,11 +221,11 @@ static __always_inline __u32 step_by_rule(struct walk_frame* frame, const struct
     if (!frame->value_known) return FLAMED_END_UNKNOWN_REGISTER;
     pc = frame->value;
   } else {
-    __u64 from = cfa;
-    if (ra_kind == FLAMED_RA_AT_SP) from = frame->sp;
-    if (ra_kind == FLAMED_RA_IN_GO) from = goroutine;
-    if (ra_kind == FLAMED_RA_AT_FP) from = frame->fp;
-    pc_at = from + wide(rule->ra_offset);
+    frame->ra_from[FLAMED_RA_AT_CFA] = cfa;
+    frame->ra_from[FLAMED_RA_AT_SP] = frame->sp;
+    frame->ra_from[FLAMED_RA_IN_GO] = goroutine;
+    frame->ra_from[FLAMED_RA_AT_FP] = frame->fp;
+    pc_at = frame->ra_from[ra_kind & (FLAMED_RA_KINDS - 1)] + wide(rule->ra_offset);
     pc_saved = 1;
   }
 
@@ -236,10 +240,10 @@ static __always_inline __u32 step_by_rule(struct walk_frame* frame, const struct
     fp_known = frame->value_known;
     fp = frame->value;
   } else {
-    __u64 from = cfa;
-    if (fp_kind == FLAMED_FP_AT_SP) from = frame->sp;
-    if (fp_kind == FLAMED_FP_AT_FP) from = frame->fp;
-    fp_at = from + wide(rule->fp_offset);
+    frame->fp_from[FLAMED_FP_AT_CFA] = cfa;
+    frame->fp_from[FLAMED_FP_AT_SP] = frame->sp;
+    frame->fp_from[FLAMED_FP_AT_FP] = frame->fp;
+    fp_at = frame->fp_from[fp_kind & (FLAMED_FP_KINDS - 1)] + wide(rule->fp_offset);
     fp_saved = 1;
   }
   if (pc_saved || fp_saved) window_show(stack, fp_at, pc_saved ? pc_at : fp_at);

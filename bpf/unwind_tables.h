@@ -126,6 +126,7 @@ enum flamed_fp_kind {
   FLAMED_FP_IN_REGISTER = 4,
   FLAMED_FP_UNKNOWN = 5,
 };
+#define FLAMED_FP_KINDS 8 /* or fewer; a power of two */
 
 enum flamed_ra_kind {
   FLAMED_RA_AT_CFA = 0,
