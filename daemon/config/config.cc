@@ -234,7 +234,7 @@ constexpr std::array<Setting, 18> kSettings{{
      "a size from 1MiB to 512MiB, such as 128MiB", set_unwind_memory, is_different<&Config::unwind_budget_bytes>},
     {"stack_slices", "--stack-slices", "on|off", "keep parts of new programs' stacks until they are walked; default on",
      "on or off", set_switch<&Config::stack_slices>, is_different<&Config::stack_slices>},
-    {"waits", "--waits", "on|off", "visit waiting threads; default off", "on or off", set_switch<&Config::waits>,
+    {"waits", "--waits", "on|off", "visit waiting threads; default on", "on or off", set_switch<&Config::waits>,
      is_different<&Config::waits>},
     {"command_lines", "--command-lines", "HOW", "full (default), redacted (no values of options), or off",
      "full, redacted or off", set_command_lines, is_different<&Config::command_lines>},

@@ -33,7 +33,7 @@ struct Config {
   bool stack_slices = true;
   symbolizer::CommandLines command_lines = symbolizer::CommandLines::kFull;
   runtimes::RuntimeKinds runtimes = runtimes::RuntimeKinds::all();  ///< whose functions are shown
-  bool waits = false;
+  bool waits = true;
   bool jvm_attach = false;
   std::string debuginfod_urls;  ///< separated by spaces; empty: no server is asked
   std::optional<std::string>
