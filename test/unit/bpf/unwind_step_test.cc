@@ -309,7 +309,7 @@ TEST_CASE("a step by a rule's hop has the result and the next frame of the step 
 TEST_CASE("a rule of an unknown kind ends the walk as unsupported") {
   const UserMemory memory(kStack, kStackWords);
   const UserMemory::Scope scope(memory);
-  walk_frame frame{0x401000, kStack, kStack + 64, 0, 1, 1, 0, 1, 0, 0, 0, 0, 0};
+  walk_frame frame{0x401000, kStack, kStack + 64, 0, 1, 1, 0, 1, 0, 0, 0, 0, 0, {}, {}};
   const AllRegisters registers{};
   stack_window window{};
   flamed_unwind_rule rule{};
@@ -331,7 +331,7 @@ TEST_CASE("vfork's return address in a register leaves the stack unchanged, in t
   AllRegisters registers{};
   registers[kRdi] = 0x402000;
   stack_window window{};
-  walk_frame frame{0x401000, kStack + 64, 0, 0, 1, 1, 0, 1, 0, 0, 0, 0, 0};
+  walk_frame frame{0x401000, kStack + 64, 0, 0, 1, 1, 0, 1, 0, 0, 0, 0, 0, {}, {}};
   CHECK(step_by_rule(&frame, &program_rule, as_program_registers(registers).data(), &window, 1) == FLAMED_STEP_NEXT);
   CHECK(frame.pc == 0x402000);
   CHECK(frame.sp == kStack + 64);
@@ -344,7 +344,7 @@ TEST_CASE("code without a rule is left by the frame pointer") {
   memory.put(kStack + 64, kStack + 128);
   memory.put(kStack + 72, 0x402000);
   const UserMemory::Scope scope(memory);
-  walk_frame frame{0x401000, kStack, kStack + 64, 7, 1, 1, 1, 1, 0, 0, 0, 0, 0};
+  walk_frame frame{0x401000, kStack, kStack + 64, 7, 1, 1, 1, 1, 0, 0, 0, 0, 0, {}, {}};
   const AllRegisters registers{};
   stack_window window{};
   const flamed_unwind_rule none = as_program_rule(Rule{});
@@ -381,7 +381,7 @@ TEST_CASE("a frame pointer's record says whether the stack ends there") {
     if (memory.word(c.fp)) memory.put(c.fp, c.saved_fp);
     if (memory.word(c.fp + 8)) memory.put(c.fp + 8, c.return_address);
     const UserMemory::Scope scope(memory);
-    walk_frame frame{0x401000, kSp, c.fp, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0};
+    walk_frame frame{0x401000, kSp, c.fp, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, {}, {}};
     CHECK(step_by_frame_pointer(&frame) == c.result);
     if (c.result != FLAMED_STEP_NEXT) CHECK(frame.pc == 0x401000);
   }
@@ -390,7 +390,7 @@ TEST_CASE("a frame pointer's record says whether the stack ends there") {
 TEST_CASE("an unknown frame pointer is not followed") {
   const UserMemory memory(kStack, kStackWords);
   const UserMemory::Scope scope(memory);
-  walk_frame frame{0x401000, kStack, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+  walk_frame frame{0x401000, kStack, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {}, {}};
   CHECK(step_by_frame_pointer(&frame) == FLAMED_END_NO_INFORMATION);
 }
 
@@ -400,7 +400,7 @@ TEST_CASE("steps by frame pointer end on any memory, since each goes up the stac
     UserMemory memory(kStack, kStackWords);
     for (std::size_t i = 0; i < kStackWords; ++i) memory.put(kStack + i * 8, random.value());
     const UserMemory::Scope scope(memory);
-    walk_frame frame{0x401000, kStack, kStack + random.below(kStackWords) * 8, 0, 1, 1, 0, 1, 0, 0, 0, 0, 0};
+    walk_frame frame{0x401000, kStack, kStack + random.below(kStackWords) * 8, 0, 1, 1, 0, 1, 0, 0, 0, 0, 0, {}, {}};
     int steps = 0;
     while (step_by_frame_pointer(&frame) == FLAMED_STEP_NEXT && steps <= 1000) ++steps;
     CHECK(steps <= static_cast<int>(kStackWords / 2));
