@@ -294,9 +294,12 @@ WorkerModuleReader::Attempt WorkerModuleReader::attempt(const Question& question
     if (const WorkerPtr process = session->worker.lock()) {
       Attempt result = attempt_in(process, std::move(*session), question, decode);
       // That the child has ended says nothing about this request: one before it may be the cause. A new one is asked.
-      const bool has_ended = result.outcome == Outcome::kCrashed || result.outcome == Outcome::kKilled ||
-                             result.outcome == Outcome::kDamaged;
-      if (!has_ended) return result;
+      if (result.outcome == Outcome::kCrashed || result.outcome == Outcome::kKilled ||
+          result.outcome == Outcome::kDamaged) {
+        result.again = true;
+        result.is_odd = false;
+      }
+      return result;
     }
   }
   const Result<WorkerPtr> process = worker();
