@@ -59,6 +59,32 @@ struct HistoryFile {
   store::WallWindow stretch;
 };
 
+/// Waiting is to be measured exactly from now on.
+struct OffCpuRequest {
+  std::vector<std::int32_t> processes{};  ///< pids
+  std::int64_t length_ns = 0;
+  WallTime asked{};         ///< when the request arrived: names the measurement
+  bool is_limited = false;  ///< for a user who does not see everything
+};
+
+/// Why it is not.
+struct OffCpuRefusal {
+  enum class Why : std::uint8_t {
+    kBusy,            ///< another time
+    kUnavailable,     ///< not on this machine
+    kUnknownProcess,  ///< or another user's
+  };
+  Why why = Why::kUnavailable;
+  std::string reason{};      ///< a sentence without its full stop
+  std::int32_t process = 0;  ///< with kUnknownProcess
+};
+
+struct OffCpuAnswer {
+  store::Snapshot snapshot;  ///< of its waiting time alone
+  store::WallWindow window;
+  std::vector<std::string> warnings{};
+};
+
 /// Every function may be called from any HTTP thread at once.
 class Sources {
  public:
@@ -88,6 +114,14 @@ class Sources {
   /// The owner of the process that has this pid now, root if the process is not dumpable; empty if there is none. A
   /// process that was never sampled is in no snapshot.
   [[nodiscard]] virtual std::optional<std::uint32_t> user_of(std::int32_t pid) const = 0;
+  /// Begins to measure the waits of some processes exactly. Empty: it has begun.
+  [[nodiscard]] virtual std::optional<OffCpuRefusal> begin_off_cpu(const OffCpuRequest& /*request*/) {
+    return OffCpuRefusal{OffCpuRefusal::Why::kUnavailable, "there are no threads to measure", 0};
+  }
+  /// Who asked then does not wait any more. Does not wait.
+  virtual void cancel_off_cpu(WallTime /*asked*/) {}
+  /// What was measured for the request that arrived then. Empty: nothing was.
+  [[nodiscard]] virtual std::optional<OffCpuAnswer> take_off_cpu(WallTime /*asked*/) { return std::nullopt; }
   /// CPU time of all threads of the machine, or of one process, in the window.
   [[nodiscard]] virtual CpuAccount machine_cpu(const store::WallWindow& window) const = 0;
   [[nodiscard]] virtual CpuAccount process_cpu(const store::WallWindow& window,

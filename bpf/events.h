@@ -23,6 +23,7 @@
 enum flamed_sample_kind {
   FLAMED_ON_CPU = 1,  /* the timer found this thread running */
   FLAMED_WAITING = 2, /* a visit found it waiting, see visits.h */
+  FLAMED_OFF_CPU = 3, /* a wait that has just begun, see off_cpu.h */
 };
 
 /* How the walk over the user stack ended. */

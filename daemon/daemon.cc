@@ -38,6 +38,7 @@
 #include "daemon/daemon_sources.h"
 #include "daemon/flow/cpu_accounts.h"
 #include "daemon/flow/ingest.h"
+#include "daemon/flow/off_cpu_intake.h"
 #include "daemon/flow/reader.h"
 #include "daemon/flow/runtime_stacks.h"
 #include "daemon/flow/stored_until.h"
@@ -61,6 +62,7 @@
 #include "daemon/unwind/unwind_publisher.h"
 #include "daemon/version.h"
 #include "daemon/vitals.h"
+#include "daemon/waits/off_cpu_capture.h"
 #include "daemon/waits/wait_visitor.h"
 #include "store/ring/store.h"
 #include "symbolizer/names/caching_symbolizer.h"
@@ -333,32 +335,37 @@ class Daemon::Parts {
                               runtimes_ == nullptr ? nullptr : &runtimes_->stacks, java_stacks(), code_heaps_.get(),
                               [this](std::int32_t tid) {
                                 if (visitor_ != nullptr) visitor_->read_again(tid);
+                              },
+                              [this](const store::StackSample& sample, std::uint64_t number) {
+                                off_cpu_intake_.add(sample, number);
                               }})),
         visitor_(config.waits
                      ? std::make_unique<WaitVisitor>(
                            clock, late_walks_ == nullptr ? nullptr : &sampler_->slices(), [this] { sampler_->wake(); },
                            WaitVisitor::Options{.is_unlimited = !config.cpu_budget})
                      : nullptr),
-        waits_(store_, functions_,
-               [this](std::uint64_t address) {
-                 Result<symbolizer::KernelSymbols::Name> found = kernel_symbols_.find(address);
-                 return found ? std::move(found->name) : std::string();
-               }),
+        off_cpu_(clock, late_walks_ == nullptr ? nullptr : &sampler_->slices(),
+                 {[this] { sampler_->wake(); }, [this] { off_cpu_intake_.clear(); }}),
+        off_cpu_intake_([this](std::uint64_t address) { return kernel_function(address); }),
+        waits_(store_, functions_, [this](std::uint64_t address) { return kernel_function(address); }),
         ingest_(processes_, details_, modules_, store_, clock,
                 {.unwind = unwind_.get(),
                  .accounts = &accounts_,
                  .late_walks = late_walks_.get(),
                  .runtimes = runtimes_ == nullptr ? nullptr : &runtimes_->stacks,
                  .waits = visitor_ == nullptr ? nullptr : &waits_,
+                 .reasons = &waits_,
+                 .off_cpu = &off_cpu_intake_,
                  .java = java_stacks(),
                  .code = code_heaps_.get()}),
         budget_(config.frequency_hz, {config.cpu_budget, where_set(config, "cpu_budget")},
                 [this] { return meter_->read(); }),
         stored_([this] { sampler_->wake(); }),
-        reader_(
-            *sampler_, queues_, clock, budget_, stored_,
-            visitor_ == nullptr ? std::function<void(EventBatch&)>()
-                                : [this](EventBatch& batch) { visitor_->take(batch); }),
+        reader_(*sampler_, queues_, clock, budget_, stored_,
+                [this](EventBatch& batch) {
+                  if (visitor_ != nullptr) visitor_->take(batch);
+                  off_cpu_.take(batch);
+                }),
         kernel_symbols_(clock, {.file = kallsyms_on_stdin(), .bpf_functions = read_bpf_functions}),
         debuginfod_(start_debuginfod(config, clock)),
         debug_files_(module_reader_, opener_, {}, debuginfod_.get()),
@@ -397,6 +404,8 @@ class Daemon::Parts {
                                           unwind_.get(),
                                           late_walks_.get(),
                                           visitor_.get(),
+                                          off_cpu_,
+                                          off_cpu_intake_,
                                           row_cache_.get(),
                                           runtimes_ == nullptr ? nullptr : &runtimes_->modules,
                                           runtimes_ == nullptr ? nullptr : &runtimes_->stacks,
@@ -527,6 +536,12 @@ class Daemon::Parts {
     if (!sampler_->figures().has_side_band()) spdlog::warn("no side band: mapping changes are read from /proc");
   }
 
+  /// Empty: not known.
+  std::string kernel_function(std::uint64_t address) {
+    Result<symbolizer::KernelSymbols::Name> found = kernel_symbols_.find(address);
+    return found ? std::move(found->name) : std::string();
+  }
+
   JavaStacks* java_stacks() { return java_ == nullptr ? nullptr : &java_->stacks; }
 
   const Config& config_;
@@ -547,6 +562,8 @@ class Daemon::Parts {
   const std::unique_ptr<Runtimes> runtimes_;     ///< null: functions of managed runtimes are not shown
   const std::unique_ptr<LateWalks> late_walks_;  ///< null: no samples bring a slice of their stack
   const std::unique_ptr<WaitVisitor> visitor_;   ///< null: waiting threads are not visited
+  OffCpuCapture off_cpu_;
+  OffCpuIntake off_cpu_intake_;
   WaitIntake waits_;
   Ingest ingest_;
   BatchQueues queues_;

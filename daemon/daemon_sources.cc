@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <set>
@@ -17,6 +18,7 @@
 #include "daemon/version.h"
 #include "store/index/kept_index.h"
 #include "store/model/quality.h"
+#include "store/query/query.h"
 #include "store/query/slot_selection.h"
 
 namespace flamed::daemon {
@@ -28,6 +30,8 @@ using api::Metric;
 constexpr std::int64_t kFreshNs = kNsPerSecond;
 /// If ingest is behind, answers have only the samples that it has stored after this wait.
 constexpr std::chrono::milliseconds kLongestAwait{200};
+/// The same for the stacks of an exact measurement, for which somebody has waited for seconds.
+constexpr std::chrono::milliseconds kLongestStacksAwait{2000};
 /// A disk that takes a minute's history for so long does not answer.
 constexpr std::int64_t kLongWriteNs = 10 * kNsPerSecond;
 
@@ -156,6 +160,19 @@ void append_budget_metrics(const BudgetKeeper::State& budget, std::vector<Metric
                           budget.is_background_slowed ? 1 : 0));
   metrics.push_back(counter("flamed_unwind_tables_put_off_total", "Unwind tables that were not built when requested.",
                             budget.put_off));
+}
+
+void append_off_cpu_metrics(const OffCpuCapture::State& off_cpu, std::vector<Metric>& metrics) {
+  metrics.push_back(gauge("flamed_off_cpu_measuring", "1 while waits of some processes are measured exactly.",
+                          off_cpu.is_measuring ? 1 : 0));
+  metrics.push_back(counter("flamed_off_cpu_measurements_total", "Exact measurements of waits.", off_cpu.captures));
+  metrics.push_back(counter("flamed_off_cpu_waits_total", "Waits in those that have ended.", off_cpu.counts.waits));
+  metrics.push_back(counter("flamed_off_cpu_stacks_total", "Stacks of these waits.", off_cpu.counts.stacks));
+  metrics.push_back(counter("flamed_off_cpu_lost_records_total", "Records of these waits for which there was no room.",
+                            off_cpu.counts.no_room));
+  metrics.push_back(counter("flamed_off_cpu_run_seconds_total",
+                            "Time in the program at the switch, for threads that were measured.",
+                            static_cast<double>(off_cpu.counts.run_ns) / kNsPerSecond));
 }
 
 void append_store_metrics(const store::StoreStats& store, std::size_t index_bytes, std::vector<Metric>& metrics) {
@@ -427,6 +444,27 @@ std::optional<std::uint32_t> DaemonSources::user_of(std::int32_t pid) const {
   return status.st_uid;
 }
 
+std::optional<api::OffCpuRefusal> DaemonSources::begin_off_cpu(const api::OffCpuRequest& request) {
+  using Why = api::OffCpuRefusal::Why;
+  const Status begun = parts_.off_cpu.begin({request.processes, request.length_ns, request.asked, request.is_limited});
+  if (begun) return std::nullopt;
+  return api::OffCpuRefusal{begun.error().code() == EBUSY ? Why::kBusy : Why::kUnavailable, begun.error().message(), 0};
+}
+
+std::optional<api::OffCpuAnswer> DaemonSources::take_off_cpu(WallTime asked) {
+  const std::optional<OffCpuCapture::Outcome> outcome = parts_.off_cpu.take_outcome(asked);
+  if (!outcome) return std::nullopt;
+  parts_.stored.await(parts_.clock.monotonic(), kLongestStacksAwait);
+  store::Selection selection;
+  for (const std::int32_t process : outcome->processes) selection.processes.push_back({process, {}});
+  const auto processes =
+      store::selected_processes(parts_.store.snapshot(), selection, OffCpuCapture::kMostProcessesKnown);
+  store::Snapshot snapshot = parts_.off_cpu_intake.take_snapshot(*outcome, processes, parts_.clock);
+  const std::int64_t offset_ns = parts_.clock.wall_offset_ns();
+  return api::OffCpuAnswer{
+      std::move(snapshot), {{outcome->began.ns + offset_ns}, {outcome->ended.ns + offset_ns}}, outcome->warnings};
+}
+
 api::Component DaemonSources::history_health() const {
   if (parts_.history == nullptr) {
     return {"history", true,
@@ -538,6 +576,13 @@ api::Component DaemonSources::waits_health() const {
                                                " that have waited for long are still to be read")};
 }
 
+api::Component DaemonSources::off_cpu_health() const {
+  const OffCpuCapture::State state = parts_.off_cpu.state();
+  if (!state.problem.empty()) return {"off_cpu", false, "waits were not measured exactly: " + state.problem};
+  if (state.is_measuring) return {"off_cpu", true, "waits of some processes are being measured exactly"};
+  return {"off_cpu", true, "waits are measured exactly when somebody asks (/off_cpu): now nobody does"};
+}
+
 api::Health DaemonSources::health() const {
   const Vitals::Verdict vitals = parts_.vitals.verdict();
   const store::StoreStats store = parts_.store.stats();
@@ -578,6 +623,7 @@ api::Health DaemonSources::health() const {
   health.components.push_back(runtimes_health());
   health.components.push_back(waits_health());
   health.has_waits = parts_.waits != nullptr && health.components.back().ok;
+  health.components.push_back(off_cpu_health());
   const symbolizer::WorkerModuleReader::State worker = parts_.module_reader.state();
   health.components.push_back({"symbols", worker.ok, worker.detail});
   const Status kernel_symbols = parts_.kernel_symbols.check();
@@ -636,6 +682,7 @@ std::vector<Metric> DaemonSources::metrics() const {
     stack_helper_ns = waits.helper_cpu_ns;
     append_wait_metrics(waits, store, metrics);
   }
+  append_off_cpu_metrics(parts_.off_cpu.state(), metrics);
   const CpuAccounts::Stats accounts = parts_.accounts.stats();
   metrics.push_back(gauge("flamed_cpu_account_processes", "Processes whose CPU time by the kernel's accounts is kept.",
                           accounts.processes));

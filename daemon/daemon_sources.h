@@ -13,6 +13,7 @@
 #include "daemon/flow/cpu_accounts.h"
 #include "daemon/flow/java_stacks.h"
 #include "daemon/flow/late_walks.h"
+#include "daemon/flow/off_cpu_intake.h"
 #include "daemon/flow/reader.h"
 #include "daemon/flow/runtime_stacks.h"
 #include "daemon/flow/stored_until.h"
@@ -24,6 +25,7 @@
 #include "daemon/sampler/sampler_figures.h"
 #include "daemon/unwind/unwind_publisher.h"
 #include "daemon/vitals.h"
+#include "daemon/waits/off_cpu_capture.h"
 #include "daemon/waits/wait_visitor.h"
 #include "store/ring/store.h"
 #include "symbolizer/names/caching_symbolizer.h"
@@ -57,8 +59,10 @@ class DaemonSources final : public api::Sources {
     const UnwindPublisher* unwind;             ///< null if stacks are walked by frame pointers alone
     const LateWalks* late_walks;               ///< null if no samples bring a slice of their stack
     const WaitVisitor* waits;                  ///< null if waiting threads are not visited
-    const RowCache* row_cache;                 ///< null if rows are not kept for the next start
-    const RuntimeModules* runtime_modules;     ///< null if Python functions are not shown, as is the next one
+    OffCpuCapture& off_cpu;
+    OffCpuIntake& off_cpu_intake;
+    const RowCache* row_cache;              ///< null if rows are not kept for the next start
+    const RuntimeModules* runtime_modules;  ///< null if Python functions are not shown, as is the next one
     const RuntimeStacks* runtime_stacks;
     const CodeHeaps* code_heaps;  ///< null if code that JVMs make is not read, as is the next one
     const JavaStacks* java_stacks;
@@ -84,6 +88,9 @@ class DaemonSources final : public api::Sources {
   [[nodiscard]] WallTime started() const override { return started_; }
   [[nodiscard]] std::size_t cpus() const override { return parts_.sampling.cpus(); }
   [[nodiscard]] std::optional<std::uint32_t> user_of(std::int32_t pid) const override;
+  [[nodiscard]] std::optional<api::OffCpuRefusal> begin_off_cpu(const api::OffCpuRequest& request) override;
+  void cancel_off_cpu(WallTime asked) override { parts_.off_cpu.cancel(asked); }
+  [[nodiscard]] std::optional<api::OffCpuAnswer> take_off_cpu(WallTime asked) override;
   [[nodiscard]] api::CpuAccount machine_cpu(const store::WallWindow& window) const override {
     return parts_.accounts.machine(window);
   }
@@ -97,6 +104,7 @@ class DaemonSources final : public api::Sources {
   [[nodiscard]] api::Component runtimes_health() const;
   [[nodiscard]] api::Component history_health() const;
   [[nodiscard]] api::Component waits_health() const;
+  [[nodiscard]] api::Component off_cpu_health() const;
   /// Returns when all samples up to a second ago are stored, after a fifth of a second at the latest.
   void await_samples() const;
 

@@ -13,6 +13,24 @@ store::Snapshot ViewerSources::await_snapshot() const {
   return store::seen_by(snapshot, viewer_.sees == Viewer::Sees::kOwn ? viewer_.uid : store::kNoUser);
 }
 
+std::optional<OffCpuRefusal> ViewerSources::begin_off_cpu(const OffCpuRequest& request) {
+  for (const std::int32_t process : request.processes) {
+    if (!user_of(process)) return OffCpuRefusal{OffCpuRefusal::Why::kUnknownProcess, {}, process};
+  }
+  OffCpuRequest limited = request;
+  limited.is_limited = !sees_everything();
+  return all_.begin_off_cpu(limited);
+}
+
+std::optional<OffCpuAnswer> ViewerSources::take_off_cpu(WallTime asked) {
+  std::optional<OffCpuAnswer> answer = all_.take_off_cpu(asked);
+  if (answer && !sees_everything()) {
+    answer->snapshot =
+        store::seen_by(answer->snapshot, viewer_.sees == Viewer::Sees::kOwn ? viewer_.uid : store::kNoUser);
+  }
+  return answer;
+}
+
 store::FrameNamer& ViewerSources::namer() {
   if (sees_everything()) return all_.namer();
   return careful_namer_;

@@ -30,6 +30,10 @@ class ViewerSources final : public Sources {
   [[nodiscard]] std::uint64_t await_revision() const override { return all_.await_revision(); }
   [[nodiscard]] store::FrameNamer& namer() override;
   [[nodiscard]] std::optional<std::uint32_t> user_of(std::int32_t pid) const override;
+  /// Of processes of the viewer alone.
+  [[nodiscard]] std::optional<OffCpuRefusal> begin_off_cpu(const OffCpuRequest& request) override;
+  void cancel_off_cpu(WallTime asked) override { all_.cancel_off_cpu(asked); }
+  [[nodiscard]] std::optional<OffCpuAnswer> take_off_cpu(WallTime asked) override;
   [[nodiscard]] CpuAccount machine_cpu(const store::WallWindow& window) const override;
   /// Of a process that the snapshot shows.
   [[nodiscard]] CpuAccount process_cpu(const store::WallWindow& window,

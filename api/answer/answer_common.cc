@@ -64,6 +64,10 @@ std::optional<Problem> check_processes(const store::Selection& selection, const 
   return std::nullopt;
 }
 
+store::FrameNamer& namer_of(const AnswerContext& context, const ReadyQuestion& question) {
+  return question.namer != nullptr ? *question.namer : context.sources.namer();
+}
+
 std::variant<WindowView, Problem> view_window(const AnswerContext& context) {
   const auto asked = asked_window_of(context.parameters, context.moments);
   if (const auto* problem = std::get_if<Problem>(&asked)) return *problem;
@@ -171,7 +175,7 @@ void look_further(store::AnswerFacts& facts, std::uint64_t samples, const ReadyQ
   limits.deadline = MonotonicTime{clock.monotonic().ns + kFurtherNs};
   store::QueryBudget budget(limits, &clock);
   facts.matched_ever =
-      store::matches_ever(question.snapshot, question.selection, options, context.sources.namer(), budget);
+      store::matches_ever(question.snapshot, question.selection, options, namer_of(context, question), budget);
   if (facts.matched_ever.value_or(true)) return;
   std::vector<std::string> names = selecting_parameters(context.parameters, prefix);
   const std::string_view what_there_is = names.empty()

@@ -12,6 +12,7 @@
 #include "api/http/problem.h"
 #include "api/render/render_summary.h"
 #include "store/model/answer_facts.h"
+#include "store/model/profile.h"
 #include "store/model/profile_options.h"
 #include "store/model/query_budget.h"
 #include "store/model/selection.h"
@@ -23,7 +24,9 @@ namespace flamed::api {
 struct ReadyQuestion {
   store::Snapshot snapshot;
   store::Selection selection;
+  store::FrameNamer* namer = nullptr;  ///< of the snapshot's frames; null: the sources'
 };
+store::FrameNamer& namer_of(const AnswerContext& context, const ReadyQuestion& question);
 
 /// The query's window, and a snapshot with what memory and disk have of it.
 struct WindowView {

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cerrno>
+#include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "api/answer/answer_common.h"
 #include "api/http/response.h"
@@ -23,6 +27,8 @@
 namespace flamed::api {
 namespace {
 
+/// As many as the daemon can select at once.
+constexpr std::size_t kMostOffCpuProcesses = 64;
 /// Functions in all stacks: 100 to 200 MB of JSON or text.
 constexpr std::uint64_t kMostFunctionsWritten = 20'000'000;
 
@@ -65,7 +71,7 @@ Response tree_answer(const AnswerContext& context, const ReadyQuestion& question
   }
   store::QueryBudget budget = budget_for(context.sources);
   Result<store::Profile> profile =
-      store::build_profile(question.snapshot, question.selection, options, context.sources.namer(), budget);
+      store::build_profile(question.snapshot, question.selection, options, namer_of(context, question), budget);
   if (!profile) return error_response(profile.error());
   add_coverage(*profile, question, context.sources);
   look_further(*profile, profile->nodes.front().total_samples, question, context, options);
@@ -106,7 +112,7 @@ Response stacks_answer(const AnswerContext& context, const ReadyQuestion& questi
   const store::ProfileOptions options = stack_options_of(context.parameters);
   store::QueryBudget budget = budget_for(context.sources);
   Result<store::StackProfile> stacks =
-      store::build_stacks(question.snapshot, question.selection, options, context.sources.namer(), budget);
+      store::build_stacks(question.snapshot, question.selection, options, namer_of(context, question), budget);
   if (!stacks) return error_response(stacks.error());
   add_coverage(*stacks, question, context.sources);
   look_further(*stacks, stacks->total_samples, question, context, options);
@@ -126,7 +132,7 @@ Response samples_answer(const AnswerContext& context, const ReadyQuestion& quest
   const store::ProfileOptions options = stack_options_of(context.parameters);
   store::QueryBudget budget = budget_for(context.sources);
   Result<store::TimedSamples> samples =
-      store::timed_samples(question.snapshot, question.selection, options, context.sources.namer(), budget);
+      store::timed_samples(question.snapshot, question.selection, options, namer_of(context, question), budget);
   if (!samples) return error_response(samples.error());
   const bool is_text = format == "perf-script";
   if (is_text && functions_written(*samples) > kMostFunctionsWritten) return error_response(too_much_to_write(format));
@@ -140,6 +146,18 @@ Response samples_answer(const AnswerContext& context, const ReadyQuestion& quest
   add_fact_headers(response, samples->stacks, samples->stacks.total_samples, symbolised_share(*samples));
   return settle(std::move(response), samples->stacks.used, context);
 }
+
+/// The store's namer, without what it keeps of the store's call tree.
+class NamerOfAnother final : public store::FrameNamer {
+ public:
+  explicit NamerOfAnother(store::FrameNamer& namer) : namer_(namer) {}
+  std::vector<std::shared_ptr<const store::InlineChain>> name(std::span<const Frame> frames) override {
+    return namer_.name(frames);
+  }
+
+ private:
+  store::FrameNamer& namer_;
+};
 
 }  // namespace
 
@@ -158,6 +176,48 @@ Response answer_pprof(const AnswerContext& context) {
   const auto question = prepare(context);
   if (const auto* problem = std::get_if<Problem>(&question)) return problem_response(*problem);
   return stacks_answer(context, std::get<ReadyQuestion>(question), "pprof");
+}
+
+std::optional<Problem> begin_off_cpu(const AnswerContext& context) {
+  OffCpuRequest request;
+  for (const store::ProcessSelector& process : context.parameters.processes("pid")) {
+    request.processes.push_back(process.pid);
+  }
+  if (request.processes.empty()) {
+    return bad_parameter("pid",
+                         "Waits are measured of some processes only, which costs all of the machine's a little. Say "
+                         "which, as pid=1234. /processes lists them.");
+  }
+  if (request.processes.size() > kMostOffCpuProcesses) {
+    return bad_parameter("pid", "At most " + std::to_string(kMostOffCpuProcesses) + " processes are measured at once.");
+  }
+  request.length_ns = wait_ns(context.parameters).value_or(0);
+  request.asked = context.moments.asked;
+  const std::optional<OffCpuRefusal> refusal = context.sources.begin_off_cpu(request);
+  if (!refusal) return std::nullopt;
+  switch (refusal->why) {
+    case OffCpuRefusal::Why::kBusy:
+      return off_cpu_busy(refusal->reason);
+    case OffCpuRefusal::Why::kUnknownProcess:
+      return unknown_process("pid", "No process " + std::to_string(refusal->process) +
+                                        " of those that you may see runs. /processes lists who used CPU in a window.");
+    case OffCpuRefusal::Why::kUnavailable:
+      break;
+  }
+  return off_cpu_unavailable(refusal->reason);
+}
+
+Response answer_off_cpu(const AnswerContext& context) {
+  const std::optional<OffCpuAnswer> measured = context.sources.take_off_cpu(context.moments.asked);
+  if (!measured) return problem_response(off_cpu_ended());
+  NamerOfAnother namer(context.sources.namer());
+  const bool hides_idle = context.parameters.choice("idle") == "hide";
+  const store::Snapshot waits = store::measured(measured->snapshot, store::Measure::kWait, hides_idle);
+  const ReadyQuestion question{store::with_warnings(waits, measured->warnings),
+                               off_cpu_selection_of(context.parameters, measured->window), &namer};
+  const std::string_view format = format_of(context);
+  if (format == "pprof" || format == "speedscope") return stacks_answer(context, question, format);
+  return tree_answer(context, question, format);
 }
 
 }  // namespace flamed::api

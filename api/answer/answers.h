@@ -5,10 +5,12 @@
 // Any thread. Each is bounded in time and memory by a budget of its own.
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 #include "api/answer/notes.h"
 #include "api/http/exchange.h"
+#include "api/http/problem.h"
 #include "api/question/parameters.h"
 #include "api/question/question.h"
 #include "api/sources.h"
@@ -25,6 +27,10 @@ struct AnswerContext {
 
 Response answer_profile(const AnswerContext& context);
 Response answer_pprof(const AnswerContext& context);  ///< /debug/pprof/profile
+/// Begins to measure for a request that arrived at moments.asked, and waits. Or says why not.
+std::optional<Problem> begin_off_cpu(const AnswerContext& context);
+/// What was measured for it.
+Response answer_off_cpu(const AnswerContext& context);
 Response answer_diff(const AnswerContext& context);
 Response answer_processes(const AnswerContext& context);
 Response answer_threads(const AnswerContext& context);

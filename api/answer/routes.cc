@@ -173,12 +173,26 @@ std::optional<std::int64_t> Router::wait_ns(const Request& request, const Plan& 
   return api::wait_ns(question->parameters);
 }
 
+std::optional<Response> Router::begin_wait(const Request& request, const Plan& plan, WallTime asked) {
+  const auto* question = std::get_if<PlannedQuestion>(&plan);
+  if (question == nullptr || question->route->id != RouteId::kOffCpu) return std::nullopt;
+  ViewerSources sources(sources_, question->viewer);
+  try {
+    const auto problem = api::begin_off_cpu({sources, question->parameters, {asked, asked}, request.accept});
+    if (!problem) return std::nullopt;
+    return finish(problem_response(*problem), &request, 1);
+  } catch (const std::exception& exception) {
+    return finish(problem_response(internal_error(exception.what())), nullptr, 1);
+  }
+}
+
 std::optional<SharedAnswers::Question> Router::shareable(const Request& request, const Plan& plan) {
   const auto* question = std::get_if<PlannedQuestion>(&plan);
   if (question == nullptr || request.asked || !request.if_none_match.empty()) return std::nullopt;
   const RouteId id = question->route->id;
   // A new note is no new sample: an answer that is kept would lack it.
-  if (question->route->is_open || id == RouteId::kPprof || id == RouteId::kMarks) return std::nullopt;
+  if (question->route->is_open || id == RouteId::kPprof || id == RouteId::kOffCpu || id == RouteId::kMarks)
+    return std::nullopt;
   return SharedAnswers::Question{key_of(request.peer),
                                  question->viewer,
                                  request.target,
@@ -276,6 +290,8 @@ Response Router::answer_question(const PlannedQuestion& question, const Request&
       return marks(context, question.viewer, request);
     case RouteId::kPprof:
       return answer_pprof(context);
+    case RouteId::kOffCpu:
+      return request.asked ? answer_off_cpu(context) : problem_response(off_cpu_ended());
     case RouteId::kHealthz:
       return healthz();
     case RouteId::kReadyz:

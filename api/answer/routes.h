@@ -61,6 +61,9 @@ class Router {
   /// waited already.
   [[nodiscard]] static std::optional<std::int64_t> wait_ns(const Request& request, const Plan& plan);
 
+  /// A request that waits, and arrived then: begins what has to begin now. The answer, if it is refused.
+  std::optional<Response> begin_wait(const Request& request, const Plan& plan, WallTime asked);
+
   /// All that the answer depends on, if it may be shared with others who send the same request. Empty for requests that
   /// are refused or open to everybody, and for conditional ones (If-None-Match).
   [[nodiscard]] static std::optional<SharedAnswers::Question> shareable(const Request& request, const Plan& plan);

@@ -68,6 +68,27 @@ Problem no_single_samples(std::string detail) {
   return {422, "no-single-samples", "Samples are not kept one by one", "No answer: " + std::move(detail) + ".", {}};
 }
 
+Problem off_cpu_busy(std::string detail) {
+  return {409, "off-cpu-busy", "Waiting is not measured now", "Not now: " + std::move(detail) + ".", {}};
+}
+
+Problem off_cpu_unavailable(std::string detail) {
+  return {501,
+          "off-cpu-unavailable",
+          "Waiting can't be measured exactly",
+          "Waiting is not measured exactly: " + std::move(detail) +
+              ". /profile?measure=wait needs no program at the switch.",
+          {}};
+}
+
+Problem off_cpu_ended() {
+  return {409,
+          "off-cpu-ended",
+          "There is no measurement",
+          "Nothing was measured for this request: only GET begins to measure.",
+          {}};
+}
+
 Problem too_many_requests() {
   return {503,
           "too-many-requests",

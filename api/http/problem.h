@@ -30,6 +30,11 @@ Problem unknown_process(std::string_view parameter, std::string detail);
 Problem unknown_path(std::string_view path, const std::vector<std::string_view>& known_paths);
 Problem too_costly(std::string detail);
 Problem no_single_samples(std::string detail);
+/// Waiting is not measured exactly: not now, or not on this machine.
+Problem off_cpu_busy(std::string detail);
+Problem off_cpu_unavailable(std::string detail);
+/// There is nothing to answer with.
+Problem off_cpu_ended();
 Problem too_many_requests();
 Problem too_many_clients();
 /// For a request from another host without a token, or with a wrong one.

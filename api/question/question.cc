@@ -163,6 +163,16 @@ store::Selection selection_of(const Parameters& parameters, const store::WallWin
   return read_selection(parameters, "", window);
 }
 
+store::Selection off_cpu_selection_of(const Parameters& parameters, const store::WallWindow& window) {
+  store::Selection selection;
+  selection.window = window;
+  selection.processes = parameters.processes("pid");
+  for (const std::int64_t tid : parameters.integers("tid")) selection.tids.push_back(static_cast<std::int32_t>(tid));
+  selection.comms = parameters.texts("comm");
+  selection.side = side_of(parameters.choice("side"));
+  return selection;
+}
+
 store::Selection base_selection_of(const Parameters& parameters, const store::WallWindow& window) {
   return read_selection(parameters, selects(parameters, "base_") ? "base_" : "", window);
 }

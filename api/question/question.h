@@ -46,6 +46,8 @@ std::variant<std::optional<store::SecondPart>, Problem> part_of(const Parameters
                                                                 const std::string& prefix = "");
 
 store::Selection selection_of(const Parameters& parameters, const store::WallWindow& window);
+/// The selection of /off_cpu, whose window is the measurement's.
+store::Selection off_cpu_selection_of(const Parameters& parameters, const store::WallWindow& window);
 /// The selection by the parameters that begin with "base_"; if none is given, the other side's.
 store::Selection base_selection_of(const Parameters& parameters, const store::WallWindow& window);
 

@@ -35,6 +35,7 @@ constexpr std::array<std::string_view, 2> kIdle{"hide", "show"};
 constexpr double kLargestId = 2147483647;
 constexpr double kLargestUid = 4294967294;
 constexpr double kLongestWait = 3600;
+constexpr double kLongestOffCpu = 60;
 constexpr double kLongestAgo = 3660.0 * 86400;  // as history_age
 
 constexpr std::array<ParameterSpec, 4> kWindow{{
@@ -161,6 +162,23 @@ constexpr std::array<ParameterSpec, 7> kPprofShape{{
      "30"},
 }};
 
+constexpr std::array<std::string_view, 8> kOffCpuFormats{"flamegraph", "columns", "columns-binary", "folded", "pprof",
+                                                         "speedscope", "top",     "top-text"};
+
+constexpr std::array<ParameterSpec, 4> kOffCpuSelection{{
+    {"pid", kProcesses, "the processes to measure, as 1234; at least one, at most 64"},
+    kSelection[1],
+    kSelection[2],
+    kSelection[9],
+}};
+
+constexpr std::array<ParameterSpec, 3> kOffCpuOwn{{
+    {"seconds", kDuration, "measures for so many seconds, then answers", {}, 1, kLongestOffCpu, "10"},
+    {"idle", kChoice, "show: also threads that wait for work, as in poll() and accept()", kIdle, 0, 0, "hide"},
+    {"format", kChoice, "format of the profile; without it the header Accept decides", kOffCpuFormats, 0, 0,
+     "flamegraph"},
+}};
+
 template <std::size_t... kSizes>
 constexpr auto joined(const std::array<ParameterSpec, kSizes>&... parts) {
   std::array<ParameterSpec, (kSizes + ...)> all{};
@@ -179,6 +197,7 @@ constexpr auto kUsageParameters = joined(kSelection, kWindow, kMeasure);
 constexpr auto kTimelineParameters = joined(kSelection, kWindow, kMeasure, kTimelineOwn);
 constexpr auto kHeatmapParameters = joined(kSelection, kWindow, kHeatmapOwn);
 constexpr auto kPprofParameters = joined(kSelection, kWindow, kPprofShape);
+constexpr auto kOffCpuParameters = joined(kOffCpuSelection, kOffCpuOwn, kShape);
 
 constexpr std::array<std::string_view, 4> kProfileTypes{kJson, kText, kProtobuf, kBinaryColumnsType};
 constexpr std::array<std::string_view, 3> kDiffTypes{kJson, kText, kBinaryColumnsType};
@@ -186,7 +205,7 @@ constexpr std::array<std::string_view, 1> kJsonOnly{kJson};
 constexpr std::array<std::string_view, 1> kProtobufOnly{kProtobuf};
 constexpr std::array<std::string_view, 1> kPrometheus{"text/plain; version=0.0.4; charset=utf-8"};
 
-constexpr std::array<RouteSpec, 13> kRoutes{{
+constexpr std::array<RouteSpec, 14> kRoutes{{
     {RouteId::kProfile, "/profile", "What the CPU was doing: a flame graph of any selection in any window",
      kProfileParameters, kProfileTypes},
     {RouteId::kDiff, "/diff", "Two selections or windows compared, with a mark on what changed by more than chance",
@@ -199,6 +218,8 @@ constexpr std::array<RouteSpec, 13> kRoutes{{
      &kSetMark},
     {RouteId::kPprof, "/debug/pprof/profile", "The next seconds, or a window, as Go's net/http/pprof answers",
      kPprofParameters, kProtobufOnly},
+    {RouteId::kOffCpu, "/off_cpu", "Measures the waits of some processes exactly, for some seconds", kOffCpuParameters,
+     kProfileTypes},
     {RouteId::kHealthz, "/healthz", "200 while sampling works, 503 when it does not", {}, kJsonOnly, true},
     {RouteId::kReadyz, "/readyz", "200 once questions can be answered, else 503", {}, kJsonOnly, true},
     {RouteId::kMetrics, "/metrics", "Metrics for Prometheus", {}, kPrometheus, true},

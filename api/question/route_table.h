@@ -22,6 +22,7 @@ enum class RouteId : std::uint8_t {
   kHeatmap,
   kMarks,
   kPprof,
+  kOffCpu,
   kHealthz,
   kReadyz,
   kMetrics,

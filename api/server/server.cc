@@ -139,6 +139,8 @@ class Server::Impl final : public GateUser {
     return (is_probe(request.head) ? probes_ : queue_).try_push(std::move(request));
   }
 
+  void gone(WallTime asked) override { sources_.cancel_off_cpu(asked); }
+
   std::string refuse(const Problem& problem, bool is_head) override {
     const Response response = router_.refuse(problem);
     std::string bytes = response_head(response, response.body.size(), true);
@@ -228,14 +230,18 @@ class Server::Impl final : public GateUser {
     parsed.request.asked = received.asked;
     parsed.request.body = received.body;
     const Plan plan = router_.plan(parsed.request);
+    asker.keep = !parsed.close && !received.last;
     if (const auto wait_ns = Router::wait_ns(parsed.request, plan)) {
       GateReply reply;
       reply.client = received.client;
       reply.asked = clock_.wall();
+      if (auto refused = router_.begin_wait(parsed.request, plan, *reply.asked)) {
+        turn.answer = whole(std::move(*refused), received.peer);
+        return std::nullopt;
+      }
       reply.due = std::chrono::steady_clock::now() + std::chrono::nanoseconds(*wait_ns) + drain_time_;
       return reply;
     }
-    asker.keep = !parsed.close && !received.last;
     const auto add_the_same = [&] {
       if (parsed.request.method == "POST") return;  // each sets a mark of its own
       for (const GateRequest& same :
@@ -298,7 +304,7 @@ class Server::Impl final : public GateUser {
     }
   }
 
-  const Sources& sources_;
+  Sources& sources_;
   GroupMembers members_;
   const Access access_;
   Router router_;

@@ -289,7 +289,10 @@ void AcceptGate::take_replies(Clock::time_point now) {
   if (replies.empty()) return;
   for (GateReply& reply : replies) {
     const auto found = clients_.find(reply.client);
-    if (found == clients_.end()) continue;
+    if (found == clients_.end()) {
+      if (reply.asked) user_.gone(*reply.asked);
+      continue;
+    }
     Client& client = found->second;
     if (reply.asked) {
       client.asked = reply.asked;
@@ -386,6 +389,7 @@ void AcceptGate::set_timer(std::uint64_t id, Client& client, std::optional<Clock
 
 void AcceptGate::drop(std::uint64_t id) {
   Client& client = clients_.at(id);
+  if (client.asked) user_.gone(*client.asked);
   set_timer(id, client, std::nullopt);
   large_bodies_ -= client.large_body;
   if (client.has_place) {

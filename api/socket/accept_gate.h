@@ -70,6 +70,8 @@ class GateUser {
   virtual ~GateUser() = default;
   /// False: there is no room for the request, and the gate keeps it. Otherwise reply() follows later.
   virtual bool take(GateRequest&& request) = 0;
+  /// The client whose request arrived then, and waits, has gone.
+  virtual void gone(WallTime /*asked*/) {}
   /// A refusal as it is sent; then the connection is closed.
   virtual std::string refuse(const Problem& problem, bool is_head) = 0;
 };

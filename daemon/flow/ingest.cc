@@ -92,6 +92,8 @@ Ingest::Ingest(symbolizer::ProcessTracker& processes, symbolizer::ProcessDetails
       late_walks_(parts.late_walks),
       runtimes_(parts.runtimes),
       waits_(parts.waits),
+      reasons_(parts.reasons),
+      off_cpu_(parts.off_cpu),
       java_(parts.java),
       code_(parts.code),
       wall_at_boot_ns_(clock.wall().ns - clock.boottime_ns()),
@@ -151,8 +153,13 @@ void Ingest::apply(const EventBatch& batch) {
         }
         break;
       case RecordKind::kVisit:
-        if (const auto visit = parse_visit(body); visit && waits_ != nullptr)
-          apply_visit(event.time, event.cpu, *visit);
+        if (const auto visit = parse_visit(body)) {
+          if (visit->sample.header->kind == FLAMED_OFF_CPU) {
+            if (off_cpu_ != nullptr) apply_off_cpu(event.time, event.cpu, *visit);
+          } else if (waits_ != nullptr) {
+            apply_visit(event.time, event.cpu, *visit);
+          }
+        }
         break;
       case RecordKind::kLost:
       case RecordKind::kOther:
@@ -302,23 +309,22 @@ void Ingest::apply_sample(MonotonicTime time, std::uint16_t cpu, const SampleRec
   store_.add(stored);
 }
 
-void Ingest::apply_visit(MonotonicTime time, std::uint16_t cpu, const VisitRecord& visit) {
+store::StackSample Ingest::describe_visit(symbolizer::Process& process, MonotonicTime time, std::uint16_t cpu,
+                                          const VisitRecord& visit, WaitIntake& reasons) {
   const flamed_sample& header = *visit.sample.header;
-  const ProcessId id{static_cast<std::int32_t>(header.tgid), header.start_boottime_ns / ProcessId::kNsPerTick};
-  symbolizer::Process& process = processes_.resolve(id, time);
   if (header.owner != FLAMED_NO_OWNER) process.owner_told = true;
   process.user = header.owner;
-  note_sampled(process, id, visit.sample);
+  note_sampled(process, process.id, visit.sample);
   process.not_dumpable = (header.flags & FLAMED_NOT_DUMPABLE) != 0;
 
   stack_.clear();
   for (std::size_t i = visit.sample.kernel.size(); i-- > 0;) {
     stack_.push_back({kKernelModule, i == 0 ? visit.sample.kernel[i] : visit.sample.kernel[i] - 1});
   }
-  waits_->append_reason(visit, stack_);
+  reasons.append_reason(visit, stack_);
   store::StackSample found;
   found.time = time;
-  found.process = id;
+  found.process = process.id;
   found.tid = static_cast<std::int32_t>(header.tid);
   found.comm = visit.sample.comm();
   found.frames = stack_;
@@ -327,12 +333,33 @@ void Ingest::apply_visit(MonotonicTime time, std::uint16_t cpu, const VisitRecor
   found.owner = header.owner;
   found.is_hidden = process.not_dumpable;
   if ((visit.wait->known & FLAMED_KNOWS_REGISTERS) != 0) found.truncation = truncation_of(*visit.wait);
+  return found;
+}
+
+void Ingest::apply_visit(MonotonicTime time, std::uint16_t cpu, const VisitRecord& visit) {
+  const flamed_sample& header = *visit.sample.header;
+  const ProcessId id{static_cast<std::int32_t>(header.tgid), header.start_boottime_ns / ProcessId::kNsPerTick};
+  symbolizer::Process& process = processes_.resolve(id, time);
+  const store::StackSample found = describe_visit(process, time, cpu, visit, *waits_);
   if (header.slice_blocks != 0 && late_walks_ != nullptr) {
     if (unwind_ != nullptr && unwind_->has_room_to_spare()) processes_.watch_mappings(process);
     const auto whole = late_walks_->take_visit(header, process, found, stack_.size());
     if (whole) return waits_->visited(*whole, *visit.wait);
   }
   waits_->visited(found, *visit.wait);
+}
+
+void Ingest::apply_off_cpu(MonotonicTime time, std::uint16_t cpu, VisitRecord visit) {
+  const flamed_sample& header = *visit.sample.header;
+  const ProcessId id{static_cast<std::int32_t>(header.tgid), header.start_boottime_ns / ProcessId::kNsPerTick};
+  symbolizer::Process& process = processes_.resolve(id, time);
+  visit.sample.kernel = off_cpu_->without_program(visit.sample.kernel);
+  const store::StackSample found = describe_visit(process, time, cpu, visit, *reasons_);
+  if (header.slice_blocks != 0 && late_walks_ != nullptr) {
+    if (unwind_ != nullptr && unwind_->has_room_to_spare()) processes_.watch_mappings(process);
+    if (late_walks_->take_off_cpu(header, process, found, stack_.size(), visit.wait->switches)) return;
+  }
+  off_cpu_->add(found, visit.wait->switches);
 }
 
 /// Do the kernel program's tables lack mappings that we know, for longer than publishing takes? The kernel may have

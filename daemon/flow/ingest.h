@@ -13,6 +13,7 @@
 #include "daemon/flow/cpu_accounts.h"
 #include "daemon/flow/java_stacks.h"
 #include "daemon/flow/late_walks.h"
+#include "daemon/flow/off_cpu_intake.h"
 #include "daemon/flow/runtime_stacks.h"
 #include "daemon/flow/wait_intake.h"
 #include "daemon/runtimes/code_heaps.h"
@@ -33,6 +34,8 @@ class Ingest {
     LateWalks* late_walks = nullptr;    ///< null: no samples bring a slice of their stack
     RuntimeStacks* runtimes = nullptr;  ///< null: functions of managed runtimes are not shown
     WaitIntake* waits = nullptr;        ///< null: waiting threads are not visited
+    WaitIntake* reasons = nullptr;      ///< why threads wait; null: the next one is, too
+    OffCpuIntake* off_cpu = nullptr;    ///< null: waits are never measured exactly
     JavaStacks* java = nullptr;         ///< null: Java methods are not shown
     CodeHeaps* code = nullptr;          ///< null: code that JVMs make is not read
   };
@@ -61,6 +64,10 @@ class Ingest {
   void note_sampled(symbolizer::Process& process, const ProcessId& id, const SampleRecord& sample);
   void apply_sample(MonotonicTime time, std::uint16_t cpu, const SampleRecord& sample);
   void apply_visit(MonotonicTime time, std::uint16_t cpu, const VisitRecord& visit);
+  void apply_off_cpu(MonotonicTime time, std::uint16_t cpu, VisitRecord visit);
+  /// The process and the thread that `visit` is about, and its kernel stack with the reason, in stack_.
+  store::StackSample describe_visit(symbolizer::Process& process, MonotonicTime time, std::uint16_t cpu,
+                                    const VisitRecord& visit, WaitIntake& reasons);
   [[nodiscard]] bool are_tables_wrong(const symbolizer::Process& process, MonotonicTime time,
                                       const flamed_sample& sample, symbolizer::StackTrust trust) const;
   void apply_mapping(MonotonicTime time, const MappingRecord& mapping);
@@ -89,6 +96,8 @@ class Ingest {
   LateWalks* const late_walks_;
   RuntimeStacks* const runtimes_;
   WaitIntake* const waits_;
+  WaitIntake* const reasons_;
+  OffCpuIntake* const off_cpu_;
   JavaStacks* const java_;
   CodeHeaps* const code_;
   std::uint64_t malformed_ = 0;

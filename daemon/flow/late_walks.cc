@@ -205,6 +205,33 @@ std::optional<store::StackSample> LateWalks::take_visit(const flamed_sample& hea
   return known;
 }
 
+bool LateWalks::take_off_cpu(const flamed_sample& header, symbolizer::Process& process,
+                             const store::StackSample& sample, std::size_t kernel_frames, std::uint64_t number) {
+  std::optional<StackSlices::Slice> slice = parts_.slices.take(sample.cpu, header);
+  std::shared_ptr<const MappingSet> maps = symbolizer::ProcessTracker::maps_at(process, sample.time);
+  if (!slice || maps == nullptr) return false;
+  Met met;
+  const Walked walked = walk(*slice, process.id, *maps, met);
+  const auto waiting = std::count_if(waiting_.begin(), waiting_.end(),
+                                     [](const Waiting& other) { return other.is_visit || other.off_cpu; });
+  if (walked.stack.end == WalkEnd::kPending && waiting < kMostVisits &&
+      are_rows_coming(process, met, *slice, sample.time, 0)) {
+    waiting_.push_back({sample,
+                        std::string(sample.comm),
+                        {sample.frames.begin(), sample.frames.end()},
+                        kernel_frames,
+                        KeptLinkedStack(LinkedStack()),
+                        std::move(*slice),
+                        std::move(maps),
+                        met.frame,
+                        false,
+                        number});
+    return true;
+  }
+  parts_.keep_off_cpu(walked_sample(walked, *maps, process, sample, kernel_frames), number);
+  return true;
+}
+
 /// Requests the rows of the missing code: of its module, or if these are not worth building, of the function there. So
 /// that the next functions need not be asked for one by one, of all functions of the module that the stack may return
 /// to. False: there will be none soon.
@@ -243,7 +270,10 @@ void LateWalks::look_again(MonotonicTime now) {
     Met met;
     const Walked walked = walk(waiting.slice, process.id, *waiting.maps, met);
     if (walked.stack.end != WalkEnd::kPending) {
-      if (waiting.is_visit) {
+      if (waiting.off_cpu) {
+        parts_.keep_off_cpu(walked_sample(walked, *waiting.maps, process, waiting.sample(), waiting.kernel_frames),
+                            *waiting.off_cpu);
+      } else if (waiting.is_visit) {
         parts_.store.correct_wait(
             walked_sample(walked, *waiting.maps, process, waiting.sample(), waiting.kernel_frames));
       } else {
@@ -271,6 +301,11 @@ void LateWalks::give_up(const Waiting& waiting) {
   if (waiting.is_visit) {
     if (parts_.read_again) parts_.read_again(waiting.value.tid);
     return;
+  }
+  if (waiting.off_cpu) {
+    store::StackSample cut = waiting.sample();
+    cut.truncation = Truncation::kRowsPending;
+    return parts_.keep_off_cpu(cut, *waiting.off_cpu);
   }
   const store::StackSample sample = waiting.sample();
   symbolizer::Process& process = parts_.processes.resolve(sample.process, sample.time);
@@ -319,7 +354,7 @@ void LateWalks::tell_store() {
   std::vector<store::PendingSample> pending;
   pending.reserve(waiting_.size());
   for (const Waiting& waiting : waiting_) {
-    if (waiting.is_visit) continue;
+    if (waiting.is_visit || waiting.off_cpu) continue;
     pending.push_back({waiting.value.time, waiting.value.process, waiting.value.tid});
   }
   if (parts_.runtimes != nullptr) parts_.runtimes->append_pending(pending);

@@ -49,6 +49,8 @@ class LateWalks {
     /// The stack of a visit of this thread could not be walked for lack of mappings or rows: it is to be read again.
     /// Empty: there are no visits.
     std::function<void(std::int32_t tid)> read_again{};
+    /// Takes the stacks of the exact mode of waiting, with the numbers of their waits. Empty: there are none.
+    std::function<void(const store::StackSample& sample, std::uint64_t number)> keep_off_cpu{};
   };
   explicit LateWalks(Parts parts) : parts_(std::move(parts)) {}
 
@@ -61,6 +63,11 @@ class LateWalks {
   /// the next call; empty: store it as it came. If its rows come, the store's wait is corrected.
   std::optional<store::StackSample> take_visit(const flamed_sample& header, symbolizer::Process& process,
                                                const store::StackSample& sample, std::size_t kernel_frames);
+
+  /// Likewise for a wait of the exact mode, which goes to `keep_off_cpu` once it is walked. False: there is no usable
+  /// slice, so keep it as it came.
+  bool take_off_cpu(const flamed_sample& header, symbolizer::Process& process, const store::StackSample& sample,
+                    std::size_t kernel_frames, std::uint64_t number);
 
   /// The slice of a sample that has no user stack is cleared at once.
   void drop(const flamed_sample& header, std::uint16_t cpu);
@@ -91,6 +98,7 @@ class LateWalks {
     std::shared_ptr<const symbolizer::MappingSet> maps;
     Frame missing;  ///< the code whose rows it waits for; of code that its process has made: the address
     bool is_visit = false;
+    std::optional<std::uint64_t> off_cpu{};  ///< of the exact mode: the number of the wait
 
     [[nodiscard]] store::StackSample sample() const {
       store::StackSample sample = value;

@@ -10,7 +10,7 @@
 
 namespace flamed::daemon {
 
-VisitSlices::VisitSlices(StackSlices& slices) {
+VisitSlices::VisitSlices(StackSlices& slices, std::uint16_t first_ring) : first_ring_(first_ring) {
   Result<MappedMemory> memory =
       MappedMemory::make_secret(kRings * sizeof(flamed_slice_ring), "slices of waiting threads' stacks");
   if (!memory) {
@@ -19,7 +19,7 @@ VisitSlices::VisitSlices(StackSlices& slices) {
   }
   memory_ = std::move(memory).value();
   rings_ = memory_.as<flamed_slice_ring>();
-  for (std::size_t i = 0; i < kRings; ++i) slices.add_ring(static_cast<int>(kFirstRing + i), rings_[i]);
+  for (std::size_t i = 0; i < kRings; ++i) slices.add_ring(static_cast<int>(first_ring_ + i), rings_[i]);
 }
 
 std::optional<VisitSlices::Place> VisitSlices::put(const flamed_wait& wait, std::span<const std::byte> stack) {
@@ -42,7 +42,7 @@ std::optional<VisitSlices::Place> VisitSlices::put(const flamed_wait& wait, std:
     }
     const auto place = static_cast<std::uint16_t>(ring.head);
     __atomic_store_n(&ring.head, ring.head + blocks, __ATOMIC_RELEASE);
-    return Place{static_cast<std::uint16_t>(kFirstRing + number), place, static_cast<std::uint16_t>(blocks)};
+    return Place{static_cast<std::uint16_t>(first_ring_ + number), place, static_cast<std::uint16_t>(blocks)};
   }
   return std::nullopt;
 }

@@ -22,8 +22,12 @@ class VisitSlices {
   /// Bytes of a stack, from the block of its stack pointer on. Eight of ten stacks are shorter.
   static constexpr std::size_t kStackBytes = std::size_t{8} * FLAMED_SLICE_BLOCK_BYTES;
 
-  /// Without memory, which it logs, there are no slices.
-  explicit VisitSlices(StackSlices& slices);
+  /// The rings' numbers: no machine has so many CPUs.
+  static constexpr std::uint16_t kOfVisits = 0xff00;
+  static constexpr std::uint16_t kOfExactMode = 0xff10;
+
+  /// Without memory, which it logs, there are no slices. `first_ring`: one of the above, for each its own.
+  explicit VisitSlices(StackSlices& slices, std::uint16_t first_ring = kOfVisits);
 
   /// Where a slice begins for this stack pointer.
   static std::uint64_t start_of(std::uint64_t stack_pointer) {
@@ -43,8 +47,8 @@ class VisitSlices {
 
  private:
   static constexpr std::size_t kRings = 4;
-  static constexpr std::uint16_t kFirstRing = 0xff00;  ///< no machine has so many CPUs
 
+  const std::uint16_t first_ring_;
   MappedMemory memory_;
   std::span<flamed_slice_ring> rings_;
   std::size_t next_ = 0;

@@ -73,6 +73,12 @@ Snapshot measured(const Snapshot& snapshot, Measure measure, bool hides_idle) {
   return Snapshot(std::move(data));
 }
 
+Snapshot with_warnings(const Snapshot& snapshot, std::span<const std::string> warnings) {
+  auto data = std::make_shared<SnapshotData>(snapshot.data());
+  data->warnings.insert(data->warnings.end(), warnings.begin(), warnings.end());
+  return Snapshot(std::move(data));
+}
+
 std::optional<std::uint32_t> only_user(const Snapshot& snapshot) { return snapshot.data().only_user; }
 
 std::vector<Frame> frames_of(const Snapshot& snapshot, std::span<const ModuleId> modules) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "store/model/measure.h"
@@ -29,6 +30,9 @@ std::optional<std::uint32_t> only_user(const Snapshot& snapshot);
 /// The same snapshot of another measure: waiting time, or both. Waiting time is in samples of kWaitUnitNs each, whole
 /// minutes of it only. `hides_idle`: without threads that wait for work (is_idle()).
 Snapshot measured(const Snapshot& snapshot, Measure measure, bool hides_idle);
+
+/// The same snapshot with further warnings in all its answers.
+Snapshot with_warnings(const Snapshot& snapshot, std::span<const std::string> warnings);
 
 /// The frames of stored stacks in these modules, which must be sorted: each frame once, in order. May include frames of
 /// stacks that are just being freed.

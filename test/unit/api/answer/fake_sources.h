@@ -67,6 +67,9 @@ class FakeSources : public Sources {
     const auto known = running_.find(pid);
     return known != running_.end() ? std::optional(known->second) : std::nullopt;
   }
+  [[nodiscard]] std::optional<OffCpuAnswer> take_off_cpu(WallTime asked) override {
+    return OffCpuAnswer{store_.snapshot(), {{asked.ns - kNsPerSecond}, asked}};
+  }
   [[nodiscard]] CpuAccount machine_cpu(const store::WallWindow& /*window*/) const override { return machine_cpu_; }
   [[nodiscard]] CpuAccount process_cpu(const store::WallWindow& /*window*/,
                                        const store::ProcessInfo& process) const override {

@@ -9,9 +9,12 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <semaphore>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "api/text/gzip.h"
@@ -298,6 +301,70 @@ TEST_CASE("as many requests may wait as there are places, and others are answere
   }
   CHECK(status_of(get(*fixture.server, "/profile?seconds=1")) == 200);
   for (const auto& client : waiting) CHECK_FALSE(client->hears(std::chrono::milliseconds(0)));
+}
+
+/// Measures waits, of process 123 only.
+class MeasuringSources : public FakeSources {
+ public:
+  std::optional<OffCpuRefusal> begin_off_cpu(const OffCpuRequest& request) override {
+    const std::lock_guard guard(mutex);
+    requests.push_back(request);
+    if (requests.size() > 1) return OffCpuRefusal{OffCpuRefusal::Why::kBusy, "another one is being measured", 0};
+    return std::nullopt;
+  }
+  void cancel_off_cpu(WallTime asked) override {
+    const std::lock_guard guard(mutex);
+    cancelled.push_back(asked);
+  }
+  std::optional<OffCpuAnswer> take_off_cpu(WallTime asked) override {
+    const std::lock_guard guard(mutex);
+    if (requests.empty() || requests.front().asked != asked) return std::nullopt;
+    return OffCpuAnswer{store_.snapshot(), {asked, {asked.ns + kNsPerSecond}}, {"It took long."}};
+  }
+  std::mutex mutex;
+  std::vector<OffCpuRequest> requests;
+  std::vector<WallTime> cancelled;
+};
+
+TEST_CASE("waits are measured from the request on, and answered when its time is over") {
+  MeasuringSources sources;
+  sources.running_ = {{123, ::getuid()}};
+  const auto server = start(sources);
+  const std::string answer = get(*server, "/off_cpu?pid=123&seconds=1");
+  CHECK(status_of(answer) == 200);
+  CHECK(json::parse(body_of(answer))["warnings"].dump().find("It took long.") != std::string::npos);
+  REQUIRE(sources.requests.size() == 1);
+  CHECK(sources.requests[0].processes == std::vector<std::int32_t>{123});
+  CHECK(sources.requests[0].length_ns == kNsPerSecond);
+  CHECK(sources.cancelled.empty());
+  CHECK(status_of(get(*server, "/off_cpu?pid=123&seconds=1")) == 409);
+  CHECK(status_of(get(*server, "/off_cpu?pid=123&seconds=1", "", "HEAD")) == 409);
+  CHECK(status_of(get(*server, "/off_cpu?pid=124")) == 404);
+  CHECK(status_of(get(*server, "/off_cpu")) == 400);
+  CHECK(sources.requests.size() == 2);
+}
+
+TEST_CASE("a measurement ends when the client that waits for it has gone") {
+  MeasuringSources sources;
+  sources.running_ = {{123, ::getuid()}};
+  const auto server = start(sources);
+  {
+    RawClient client(server->port());
+    client.send("GET /off_cpu?pid=123&seconds=60 HTTP/1.1\r\n" + host_of(*server) + "\r\n");
+    const auto has_begun = [&] {
+      const std::lock_guard guard(sources.mutex);
+      return !sources.requests.empty();
+    };
+    while (!has_begun()) std::this_thread::yield();
+  }
+  const auto has_ended = [&] {
+    const std::lock_guard guard(sources.mutex);
+    return !sources.cancelled.empty();
+  };
+  const auto limit = Clock::now() + std::chrono::seconds(30);
+  while (!has_ended() && Clock::now() < limit) std::this_thread::yield();
+  REQUIRE(sources.cancelled.size() == 1);
+  CHECK(sources.cancelled[0] == sources.requests[0].asked);
 }
 
 TEST_CASE("idle, slow and silent clients hold no thread") {
