@@ -15,6 +15,7 @@
 #include "base/result.h"
 #include "daemon/sampler/kernel_orc.h"
 #include "daemon/sampler/kernel_program.h"
+#include "daemon/waits/off_cpu_program.h"
 #include "daemon/waits/wait_program.h"
 #include "symbolizer/names/kernel_symbols.h"
 #include "test/catch.h"
@@ -79,6 +80,12 @@ TEST_CASE("the kernel takes every program in every way in which the daemon loads
 
 TEST_CASE("the kernel takes the program that visits waiting threads") {
   const Result<daemon::WaitProgram> program = daemon::WaitProgram::load();
+  INFO(why(program));
+  CHECK(program);
+}
+
+TEST_CASE("the kernel takes the program that counts waits at each switch") {
+  const Result<daemon::OffCpuProgram> program = daemon::OffCpuProgram::load({});
   INFO(why(program));
   CHECK(program);
 }
