@@ -91,9 +91,11 @@ class Sources {
   virtual ~Sources() = default;
   /// Waits until all samples up to a second ago are stored, and returns a snapshot with them.
   [[nodiscard]] virtual store::Snapshot await_snapshot() const = 0;
-  /// The snapshot, with what is on disk and not in it of the windows. As it is if there is nothing.
+  /// The snapshot, with what is on disk and not in it of the windows, as far as `detail` needs it. As it is if there is
+  /// nothing.
   [[nodiscard]] virtual store::Snapshot with_history(const store::Snapshot& snapshot,
-                                                     std::span<const store::WallWindow> /*windows*/) const {
+                                                     std::span<const store::WallWindow> /*windows*/,
+                                                     const store::Detail& /*detail*/) const {
     return snapshot;
   }
   /// Waits likewise. The number changes when anything is stored. A snapshot taken later has at least the samples of

@@ -423,9 +423,9 @@ store::Snapshot DaemonSources::await_snapshot() const {
   return parts_.store.snapshot();
 }
 
-store::Snapshot DaemonSources::with_history(const store::Snapshot& snapshot,
-                                            std::span<const store::WallWindow> windows) const {
-  return parts_.history == nullptr ? snapshot : parts_.history->past().with(snapshot, windows);
+store::Snapshot DaemonSources::with_history(const store::Snapshot& snapshot, std::span<const store::WallWindow> windows,
+                                            const store::Detail& detail) const {
+  return parts_.history == nullptr ? snapshot : parts_.history->past().with(snapshot, windows, detail);
 }
 
 /// The revision after await_samples(): otherwise a client's own drain would make its answer look old.

@@ -77,7 +77,8 @@ class DaemonSources final : public api::Sources {
 
   [[nodiscard]] store::Snapshot await_snapshot() const override;
   [[nodiscard]] store::Snapshot with_history(const store::Snapshot& snapshot,
-                                             std::span<const store::WallWindow> windows) const override;
+                                             std::span<const store::WallWindow> windows,
+                                             const store::Detail& detail) const override;
   [[nodiscard]] std::uint64_t await_revision() const override;
   [[nodiscard]] store::FrameNamer& namer() override { return parts_.namer; }
   [[nodiscard]] api::Health health() const override;

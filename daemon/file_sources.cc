@@ -64,9 +64,9 @@ Status FileSources::read(archive::Connection connection) {
   return {};
 }
 
-store::Snapshot FileSources::with_history(const store::Snapshot& snapshot,
-                                          std::span<const store::WallWindow> windows) const {
-  return past_->with(snapshot, windows);
+store::Snapshot FileSources::with_history(const store::Snapshot& snapshot, std::span<const store::WallWindow> windows,
+                                          const store::Detail& detail) const {
+  return past_->with(snapshot, windows, detail);
 }
 
 api::Health FileSources::health() const {

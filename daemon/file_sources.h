@@ -57,7 +57,8 @@ class FileSources final : public api::Sources {
 
   [[nodiscard]] store::Snapshot await_snapshot() const override { return *nothing_; }
   [[nodiscard]] store::Snapshot with_history(const store::Snapshot& snapshot,
-                                             std::span<const store::WallWindow> windows) const override;
+                                             std::span<const store::WallWindow> windows,
+                                             const store::Detail& detail) const override;
   [[nodiscard]] std::uint64_t await_revision() const override { return 0; }
   [[nodiscard]] store::FrameNamer& namer() override { return *namer_; }
   [[nodiscard]] api::Health health() const override;

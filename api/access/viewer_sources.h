@@ -24,8 +24,9 @@ class ViewerSources final : public Sources {
   [[nodiscard]] store::Snapshot await_snapshot() const override;
   /// Of a snapshot that the viewer may see.
   [[nodiscard]] store::Snapshot with_history(const store::Snapshot& snapshot,
-                                             std::span<const store::WallWindow> windows) const override {
-    return all_.with_history(snapshot, windows);
+                                             std::span<const store::WallWindow> windows,
+                                             const store::Detail& detail) const override {
+    return all_.with_history(snapshot, windows, detail);
   }
   [[nodiscard]] std::uint64_t await_revision() const override { return all_.await_revision(); }
   [[nodiscard]] store::FrameNamer& namer() override;

@@ -28,7 +28,7 @@ std::int64_t usual_step_ns(const store::WallWindow& window) {
 }  // namespace
 
 Response answer_timeline(const AnswerContext& context) {
-  const auto question = prepare(context);
+  const auto question = prepare(context, by_process(context, context.parameters.duration_ns("step").value_or(0)));
   if (const auto* problem = std::get_if<Problem>(&question)) return problem_response(*problem);
   const auto& ready = std::get<ReadyQuestion>(question);
   store::WallWindow shown = ready.selection.window;

@@ -68,17 +68,18 @@ store::FrameNamer& namer_of(const AnswerContext& context, const ReadyQuestion& q
   return question.namer != nullptr ? *question.namer : context.sources.namer();
 }
 
-std::variant<WindowView, Problem> view_window(const AnswerContext& context) {
+std::variant<WindowView, Problem> view_window(const AnswerContext& context, const store::Detail& detail) {
   const auto asked = asked_window_of(context.parameters, context.moments);
   if (const auto* problem = std::get_if<Problem>(&asked)) return *problem;
   const auto& window = std::get<AskedWindow>(asked).window;
-  store::Snapshot snapshot = context.sources.with_history(context.sources.await_snapshot(), std::span(&window, 1));
+  store::Snapshot snapshot =
+      context.sources.with_history(context.sources.await_snapshot(), std::span(&window, 1), detail);
   const store::WallWindow cut = cut_window(std::get<AskedWindow>(asked), snapshot);
   return WindowView{std::move(snapshot), cut};
 }
 
-std::variant<ReadyQuestion, Problem> prepare(const AnswerContext& context) {
-  auto view = view_window(context);
+std::variant<ReadyQuestion, Problem> prepare(const AnswerContext& context, const store::Detail& detail) {
+  auto view = view_window(context, detail);
   if (auto* problem = std::get_if<Problem>(&view)) return std::move(*problem);
   auto& [snapshot, window] = std::get<WindowView>(view);
   ReadyQuestion question{measured_snapshot(context.parameters, snapshot), selection_of(context.parameters, window)};
@@ -86,6 +87,20 @@ std::variant<ReadyQuestion, Problem> prepare(const AnswerContext& context) {
     return std::move(*problem);
   if (auto problem = narrow_to_part(question.selection, question, context)) return std::move(*problem);
   return question;
+}
+
+store::Detail by_process(const AnswerContext& context, std::int64_t step_ns) {
+  const store::Selection selection = selection_of(context.parameters, {});
+  const auto part = part_of(context.parameters);
+  const auto* problem = std::get_if<Problem>(&part);
+  const bool tells_threads_apart = !selection.tids.empty() || !selection.comms.empty();
+  if (tells_threads_apart || problem != nullptr || std::get<std::optional<store::SecondPart>>(part) ||
+      context.parameters.choice("measure") != "cpu") {
+    return {};
+  }
+  return {.only_processes = true,
+          .each_process = !selection.processes.empty() || !selection.trees.empty(),
+          .step_ns = step_ns};
 }
 
 std::optional<Problem> narrow_to_part(store::Selection& selection, const ReadyQuestion& question,

@@ -33,10 +33,13 @@ struct WindowView {
   store::Snapshot snapshot;
   store::WallWindow window;
 };
-std::variant<WindowView, Problem> view_window(const AnswerContext& context);
+std::variant<WindowView, Problem> view_window(const AnswerContext& context, const store::Detail& detail = {});
 
 /// The window and selection of the query, or the problem with them, such as a process that was never seen.
-std::variant<ReadyQuestion, Problem> prepare(const AnswerContext& context);
+std::variant<ReadyQuestion, Problem> prepare(const AnswerContext& context, const store::Detail& detail = {});
+
+/// Of an answer about processes, in steps of that length. Everything if the query tells threads or waits apart.
+store::Detail by_process(const AnswerContext& context, std::int64_t step_ns);
 
 /// Empty if each selected process is in the snapshot, or runs. `prefix` is the prefix of the parameters, "base_" for
 /// the side to compare with.

@@ -22,8 +22,8 @@ Response answer_diff(const AnswerContext& context) {
   if (const auto* problem = std::get_if<Problem>(&base_window)) return problem_response(*problem);
   store::Selection base = base_selection_of(context.parameters, std::get<store::WallWindow>(base_window));
   const std::array<store::WallWindow, 2> windows{base.window, ready.selection.window};
-  ready.snapshot =
-      measured_snapshot(context.parameters, context.sources.with_history(context.sources.await_snapshot(), windows));
+  ready.snapshot = measured_snapshot(context.parameters,
+                                     context.sources.with_history(context.sources.await_snapshot(), windows, {}));
   if (const auto problem = narrow_to_part(base, ready, context, "base_")) return problem_response(*problem);
   if (const auto problem = check_processes(base, ready.snapshot, context.sources, "base_"))
     return problem_response(*problem);

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstdint>
+#include <limits>
 #include <string_view>
 #include <utility>
 
@@ -9,9 +11,14 @@
 #include "store/query/usage.h"
 
 namespace flamed::api {
+namespace {
+
+constexpr std::int64_t kOneStep = std::numeric_limits<std::int64_t>::max();
+
+}  // namespace
 
 Response answer_processes(const AnswerContext& context) {
-  const auto question = prepare(context);
+  const auto question = prepare(context, by_process(context, kOneStep));
   if (const auto* problem = std::get_if<Problem>(&question)) return problem_response(*problem);
   const auto& ready = std::get<ReadyQuestion>(question);
   store::QueryBudget budget = budget_for(context.sources);

@@ -64,7 +64,7 @@ Outcome<View> view_of(const CallRequest& request, const CallContext& context) {
   store::WallWindow window{time_of(request.start_ms), time_of(request.end_ms)};
   if (window.from < context.now) window.to = std::min(window.to, context.now);
   store::Snapshot snapshot = context.sources.await_snapshot();
-  return View{context.sources.with_history(snapshot, std::span(&window, 1)), window};
+  return View{context.sources.with_history(snapshot, std::span(&window, 1), {}), window};
 }
 
 /// Without times, all that is in memory.

@@ -161,8 +161,16 @@ Status Archive::append(const Minute& minute, const PeriodFile::Blocks& blocks, E
 }
 
 Status Archive::add_samples(std::span<const PeriodFile::SamplesBlock> blocks) {
+  return add_to_session([&] { return file_->add_samples(blocks); });
+}
+
+Status Archive::add_sum(const SumBlocks& sum) {
+  return add_to_session([&] { return file_->add_sum(sum); });
+}
+
+Status Archive::add_to_session(const std::function<Status()>& add) {
   if (file_ == nullptr || begins_session_) return {};
-  if (const Status added = file_->add_samples(blocks); !added) {
+  if (const Status added = add(); !added) {
     return Error(added.error()).with_context(path_of(entries_.back().number));
   }
   measure_newest();

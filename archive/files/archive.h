@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -19,6 +20,7 @@
 #include <vector>
 
 #include "archive/codec/minute.h"
+#include "archive/codec/sum.h"
 #include "archive/files/period_file.h"
 #include "base/clock.h"
 #include "base/handle.h"
@@ -59,6 +61,9 @@ class Archive {
   /// Single samples of minutes of the open session.
   Status add_samples(std::span<const PeriodFile::SamplesBlock> blocks);
 
+  /// A sum of minutes of the open session.
+  Status add_sum(const SumBlocks& sum);
+
   /// The next minute begins a session: this one was not appended.
   void end_session() { begins_session_ = true; }
 
@@ -80,6 +85,7 @@ class Archive {
     std::string problem{};               ///< why it can't be read
   };
 
+  Status add_to_session(const std::function<Status()>& add);
   Status open_folder();
   Status read_folder();
   Status begin_file(bool may_continue, WallTime start);

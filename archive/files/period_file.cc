@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -63,6 +64,19 @@ constexpr const char* kAddHost = "ALTER TABLE session ADD COLUMN host TEXT NOT N
 constexpr const char* kAddSamples =
     "CREATE TABLE IF NOT EXISTS samples (minute INTEGER PRIMARY KEY, block BLOB NOT NULL)";
 
+/// `first` and `last`: sequences of minutes. What is read most comes first.
+constexpr const char* kAddSums = R"(CREATE TABLE IF NOT EXISTS sum (
+  id INTEGER PRIMARY KEY,
+  session INTEGER NOT NULL,
+  first INTEGER NOT NULL,
+  last INTEGER NOT NULL,
+  wall_start_ns INTEGER NOT NULL,
+  wall_end_ns INTEGER NOT NULL,
+  additions BLOB NOT NULL,
+  pairs BLOB NOT NULL,
+  short_additions BLOB,
+  short_pairs BLOB))";
+
 /// Differences of such times don't overflow.
 constexpr std::int64_t kMostNs = std::numeric_limits<std::int64_t>::max() / 4;
 constexpr std::int64_t kYearNs = 365 * 24 * 60 * kNsPerMinute;
@@ -103,6 +117,13 @@ Result<std::int64_t> read_number(sqlite3* connection, std::string_view sql) {
   return statement->number(0);
 }
 
+Result<bool> has_table(sqlite3* connection, const std::string& name) {
+  const Result<std::int64_t> tables =
+      read_number(connection, "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = '" + name + "'");
+  if (!tables) return tables.error();
+  return *tables != 0;
+}
+
 Result<std::optional<Recorded>> recorded_in(sqlite3* connection) {
   Result<Statement> statement =
       Statement::prepare(connection,
@@ -118,6 +139,17 @@ Result<std::optional<Recorded>> recorded_in(sqlite3* connection) {
       return Error("damaged: a minute of the year " + std::to_string(1970 + ns / kYearNs), EBADMSG);
   }
   return std::optional<Recorded>(recorded);
+}
+
+/// FNV-1a
+std::uint32_t hash_of(std::string_view text, std::initializer_list<std::int64_t> numbers) {
+  std::uint32_t hash = 0x811c9dc5U;
+  const auto add = [&](std::uint8_t byte) { hash = (hash ^ byte) * 0x01000193U; };
+  for (const char c : text) add(static_cast<std::uint8_t>(c));
+  for (const std::int64_t number : numbers) {
+    for (unsigned shift = 0; shift < 64; shift += 8) add(static_cast<std::uint8_t>(number >> shift));
+  }
+  return hash;
 }
 
 Status check_version(std::int64_t application, std::int64_t version) {
@@ -222,7 +254,9 @@ Status PeriodFile::prepare(const char* new_file, const char* settings) {
   if (!*has_host) {
     if (Status added = run(connection, kAddHost); !added) return added;
   }
-  if (Status added = run(connection, kAddSamples); !added) return added;
+  for (const char* table : {kAddSamples, kAddSums}) {
+    if (Status added = run(connection, table); !added) return added;
+  }
   Result<std::optional<Recorded>> recorded = recorded_in(connection);
   if (!recorded) return std::move(recorded).error();
   recorded_ = *recorded;
@@ -243,7 +277,10 @@ Status PeriodFile::prepare(const char* new_file, const char* settings) {
         {add_names_, "INSERT INTO names (minute, block) VALUES (?, ?)"},
         {add_samples_, "INSERT INTO samples (minute, block) VALUES (?, ?)"},
         {add_samples_later_,
-         "INSERT INTO samples (minute, block) SELECT id, ? FROM minute WHERE session = ? AND sequence = ?"}}) {
+         "INSERT INTO samples (minute, block) SELECT id, ? FROM minute WHERE session = ? AND sequence = ?"},
+        {add_sum_,
+         "INSERT INTO sum (session, first, last, wall_start_ns, wall_end_ns, additions, pairs, short_additions, "
+         "short_pairs) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"}}) {
     if (Status prepared = prepare_as(statement, sql); !prepared) return prepared;
   }
   sqlite3_wal_hook(
@@ -283,6 +320,22 @@ Status PeriodFile::add_samples(std::span<const SamplesBlock> blocks) {
       if (Status added = add_samples_later_->bind(3, std::int64_t{samples.sequence}).run(); !added) return added;
     }
     return {};
+  });
+}
+
+Status PeriodFile::add_sum(const SumBlocks& sum) {
+  if (!session_) return {};
+  return in_transaction([&]() -> Status {
+    const auto bytes_of = [&](std::string_view column, const std::vector<std::byte>& block) {
+      return block.empty() ? block : stamped(block, stamp_of_sum(column, run_, sum.start, sum.first, sum.last));
+    };
+    const std::vector<std::byte> additions = bytes_of("additions", sum.additions);
+    const std::vector<std::byte> pairs = bytes_of("pairs", sum.pairs);
+    const std::vector<std::byte> short_additions = bytes_of("short_additions", sum.short_additions);
+    const std::vector<std::byte> short_pairs = bytes_of("short_pairs", sum.short_pairs);
+    add_sum_->bind(1, *session_).bind(2, std::int64_t{sum.first}).bind(3, std::int64_t{sum.last});
+    add_sum_->bind(4, sum.start.ns).bind(5, sum.end.ns);
+    return add_sum_->bind(6, additions).bind(7, pairs).bind(8, short_additions).bind(9, short_pairs).run();
   });
 }
 
@@ -352,13 +405,12 @@ Result<std::int64_t> PeriodFile::write(const Minute& minute, const Blocks& block
 bool PeriodFile::is_held() const { return log_pages_ >= kHeldPages; }
 
 std::uint32_t stamp_of(std::string_view table, std::int64_t run, WallTime start) {
-  std::uint32_t hash = 0x811c9dc5U;  // FNV-1a
-  const auto add = [&](std::uint8_t byte) { hash = (hash ^ byte) * 0x01000193U; };
-  for (const char c : table) add(static_cast<std::uint8_t>(c));
-  for (const std::int64_t number : {run, start.ns}) {
-    for (unsigned shift = 0; shift < 64; shift += 8) add(static_cast<std::uint8_t>(number >> shift));
-  }
-  return hash;
+  return hash_of(table, {run, start.ns});
+}
+
+std::uint32_t stamp_of_sum(std::string_view column, std::int64_t run, WallTime start, std::int64_t first,
+                           std::int64_t last) {
+  return hash_of("sum " + std::string(column), {run, start.ns, first, last});
 }
 
 Result<Connection> connect_to_read(const std::string& path) {
@@ -400,12 +452,9 @@ Result<bool> has_hosts(sqlite3* connection) {
   return *columns != 0;
 }
 
-Result<bool> has_samples(sqlite3* connection) {
-  const Result<std::int64_t> tables =
-      read_number(connection, "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'samples'");
-  if (!tables) return tables.error();
-  return *tables != 0;
-}
+Result<bool> has_samples(sqlite3* connection) { return has_table(connection, "samples"); }
+
+Result<bool> has_sums(sqlite3* connection) { return has_table(connection, "sum"); }
 
 Result<std::optional<Recorded>> read_recorded(const std::string& path) {
   const auto of_file = [&](const Error& error) { return Error(error).with_context(path); };

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "archive/codec/minute.h"
+#include "archive/codec/sum.h"
 #include "archive/files/sqlite.h"
 #include "base/clock.h"
 #include "base/result.h"
@@ -68,6 +69,9 @@ class PeriodFile {
   /// One transaction. On an Error nothing of it is on the disk.
   Status add_samples(std::span<const SamplesBlock> blocks);
 
+  /// One transaction. On an Error nothing of it is on the disk.
+  Status add_sum(const SumBlocks& sum);
+
   /// Empty: no minutes.
   [[nodiscard]] const std::optional<Recorded>& recorded() const { return recorded_; }
   /// The write-ahead log grows: another program reads all the time, so that it can't be copied into the database.
@@ -83,7 +87,7 @@ class PeriodFile {
 
   const Connection connection_;
   std::optional<Statement> add_session_, add_minute_, add_additions_, add_pairs_, add_names_, add_samples_,
-      add_samples_later_;
+      add_samples_later_, add_sum_;
   std::string boot_id_, program_, host_;
   std::int64_t run_ = 0;
   std::optional<std::int64_t> session_;  ///< its row; empty: not written yet
@@ -100,6 +104,10 @@ class PeriodFile {
 /// What a minute's block in a table belongs to, see archive/codec/block.h.
 [[nodiscard]] std::uint32_t stamp_of(std::string_view table, std::int64_t run, WallTime start);
 
+/// The same of a sum of minutes, by their sequences.
+[[nodiscard]] std::uint32_t stamp_of_sum(std::string_view column, std::int64_t run, WallTime start, std::int64_t first,
+                                         std::int64_t last);
+
 /// For reading, also while it is written. An Error with code EBADMSG: it is damaged; ENOTSUP: it has another version,
 /// or is no history.
 Result<Connection> connect_to_read(const std::string& path);
@@ -115,6 +123,9 @@ Result<bool> has_hosts(sqlite3* connection);
 
 /// Whether minutes may have single samples: in flamed's first files they have none.
 Result<bool> has_samples(sqlite3* connection);
+
+/// Whether there may be sums of ten minutes: in flamed's first files there are none.
+Result<bool> has_sums(sqlite3* connection);
 
 /// An Error if there are damaged pages, wrong links between them, or rows that are none.
 Status check_pages(sqlite3* connection);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "archive/files/period_reader.h"
 
+#include <cerrno>
 #include <utility>
 
 #include "archive/codec/block.h"
@@ -68,6 +69,29 @@ Result<std::vector<PeriodReader::MinuteRow>> PeriodReader::minutes(std::int64_t 
   }
 }
 
+Result<std::vector<PeriodReader::SumRow>> PeriodReader::sums(std::int64_t after) {
+  const Result<bool> has_any = has_sums(connection_.get());
+  if (!has_any) return has_any.error();
+  std::vector<SumRow> sums;
+  if (!*has_any) return sums;
+  Result<Statement> rows = Statement::prepare(
+      connection_.get(),
+      "SELECT id, session, first, last, wall_start_ns, wall_end_ns FROM sum WHERE id > ? ORDER BY id");
+  if (!rows) return std::move(rows).error();
+  rows->bind(1, after);
+  for (;;) {
+    const Result<bool> row = rows->step();
+    if (!row) return row.error();
+    if (!*row) return sums;
+    sums.push_back({rows->number(0),
+                    rows->number(1),
+                    static_cast<std::uint32_t>(rows->number(2)),
+                    static_cast<std::uint32_t>(rows->number(3)),
+                    {rows->number(4)},
+                    {rows->number(5)}});
+  }
+}
+
 Status PeriodReader::for_each_additions(std::int64_t session, std::int64_t after, std::int64_t until,
                                         const Visit& visit) {
   Result<Statement> rows =
@@ -95,6 +119,37 @@ Status PeriodReader::samples_of(std::int64_t minute, const Visit& visit) {
   if (!has_any) return has_any.error();
   if (!*has_any) return {};
   return block_of("samples", minute, visit);
+}
+
+Status PeriodReader::for_each_sum(std::int64_t session, std::int64_t after, std::int64_t until, bool with_short,
+                                  const VisitSum& visit) {
+  Result<Statement> rows = Statement::prepare(
+      connection_.get(), std::string("SELECT sum.id, run, wall_start_ns, first, last, additions, pairs") +
+                             (with_short ? ", short_additions, short_pairs" : "") +
+                             " FROM sum JOIN session ON session.id = sum.session "
+                             "WHERE sum.id > ? AND sum.id <= ? AND session = ? ORDER BY sum.id");
+  if (!rows) return std::move(rows).error();
+  rows->bind(1, after).bind(2, until).bind(3, session);
+  for (;;) {
+    const Result<bool> row = rows->step();
+    if (!row) return row.error();
+    if (!*row) return {};
+    bool is_its_own = true;
+    const auto block_in = [&](int column, std::string_view name) {
+      const Stamped bytes = take_stamp(rows->blob(column));
+      const std::uint32_t stamp =
+          stamp_of_sum(name, rows->number(1), {rows->number(2)}, rows->number(3), rows->number(4));
+      is_its_own = is_its_own && (bytes.block.empty() || bytes.stamp == stamp);
+      return bytes.block;
+    };
+    SumBlocks blocks{block_in(5, "additions"), block_in(6, "pairs")};
+    if (with_short) {
+      blocks.short_additions = block_in(7, "short_additions");
+      blocks.short_pairs = block_in(8, "short_pairs");
+    }
+    if (!is_its_own) return Error("damaged: blocks of another sum", EBADMSG);
+    if (Status visited = visit(rows->number(0), blocks); !visited) return visited;
+  }
 }
 
 Status PeriodReader::check() { return check_pages(connection_.get()); }

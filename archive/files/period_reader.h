@@ -43,6 +43,15 @@ class PeriodReader {
   /// Those with a higher id than `after`, ascending.
   Result<std::vector<MinuteRow>> minutes(std::int64_t after);
 
+  struct SumRow {
+    std::int64_t id = 0;
+    std::int64_t session = 0;
+    std::uint32_t first = 0, last = 0;  ///< sequences of minutes
+    WallTime start, end;
+  };
+  /// Likewise, of sums. Also of a file of a flamed that kept none.
+  Result<std::vector<SumRow>> sums(std::int64_t after);
+
   /// visit(minute, block) returns what is wrong with the block. A block that belongs to another minute is an Error with
   /// code EBADMSG.
   using Visit = std::function<Status(std::int64_t, std::span<const std::byte>)>;
@@ -54,6 +63,15 @@ class PeriodReader {
   Status names_of(std::int64_t minute, const Visit& visit);
   /// Also in a file of a flamed that kept no single samples.
   Status samples_of(std::int64_t minute, const Visit& visit);
+
+  struct SumBlocks {
+    std::span<const std::byte> additions, pairs;
+    std::span<const std::byte> short_additions{}, short_pairs{};  ///< empty: none, or not asked for
+  };
+  /// visit(sum, blocks), of the session's sums in (after, until], ascending; otherwise as visit() of minutes.
+  using VisitSum = std::function<Status(std::int64_t, const SumBlocks&)>;
+  Status for_each_sum(std::int64_t session, std::int64_t after, std::int64_t until, bool with_short,
+                      const VisitSum& visit);
 
   /// Looks at all pages: whether they are what SQLite wrote.
   Status check();

@@ -32,6 +32,7 @@ class FileCheck {
         add(Error(read.error()).with_context("minute " + std::to_string(row.id)));
       }
     }
+    check_sums(*reader);
   }
 
  private:
@@ -63,6 +64,34 @@ class FileCheck {
     });
     if (read && !has_pairs) return Error("its block is missing");
     return read;
+  }
+
+  void check_sums(PeriodReader& reader) {
+    const Result<std::vector<PeriodReader::SumRow>> rows = reader.sums(0);
+    if (!rows) return add(rows.error());
+    std::map<std::int64_t, DictionarySize> sizes;  // by session
+    for (const PeriodReader::SumRow& row : *rows) {
+      const auto visit = [&](std::int64_t, const PeriodReader::SumBlocks& blocks) {
+        return check(row, blocks, sizes[row.session]);
+      };
+      const Status read = reader.for_each_sum(row.session, row.id - 1, row.id, true, visit);
+      if (!read) add(Error(read.error()).with_context("sum " + std::to_string(row.id)));
+    }
+  }
+
+  static Status check(const PeriodReader::SumRow& row, const PeriodReader::SumBlocks& blocks, DictionarySize& size) {
+    const Result<Additions> additions = decode_additions(blocks.additions, size);
+    if (!additions) return additions.error();
+    size = additions->after();
+    const auto check_minute = [&](std::span<const std::byte> block, const DictionarySize& known) -> Status {
+      const Result<Minute> sum = decode_minute(block, known);
+      if (!sum) return sum.error();
+      const bool agrees = sum->wall_start() == row.start && sum->wall_end() == row.end && sum->sequence == row.last;
+      return agrees ? Status() : Error("it disagrees with its row");
+    };
+    if (Status read = check_minute(blocks.pairs, size); !read || blocks.short_pairs.empty()) return read;
+    const Result<Additions> own = decode_additions(blocks.short_additions, {});
+    return own ? check_minute(blocks.short_pairs, own->after()) : own.error();
   }
 
   void add(const Error& error) {

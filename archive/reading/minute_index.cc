@@ -16,8 +16,16 @@ constexpr std::size_t kWritten = 2;
 constexpr std::size_t kMostOpen = 8;
 constexpr std::int64_t kMostNs = std::numeric_limits<std::int64_t>::max() / 4;
 
-bool is_sane(const PeriodReader::MinuteRow& row) {
+template <typename Row>
+bool is_sane(const Row& row) {
   return -kMostNs < row.start.ns && row.start < row.end && row.end.ns < kMostNs;
+}
+
+/// The place after all rows of the databases up to that number.
+template <typename Row>
+auto end_of(std::vector<Row>& rows, std::uint64_t number) {
+  return std::upper_bound(rows.begin(), rows.end(), number,
+                          [](std::uint64_t file, const Row& row) { return file < row.session.file; });
 }
 
 }  // namespace
@@ -25,7 +33,7 @@ bool is_sane(const PeriodReader::MinuteRow& row) {
 Status MinuteIndex::refresh() {
   if (folder_.empty()) {
     File& only = files_[kOnly];
-    read_rows(kOnly, only);
+    read(kOnly, only);
     return only.problem ? *only.problem : Status();
   }
   const Result<std::vector<std::uint64_t>> numbers = list_periods(folder_);
@@ -40,12 +48,12 @@ Status MinuteIndex::refresh() {
     const auto [place, is_new] = files_.try_emplace(number);
     const std::optional<Error>& problem = place->second.problem;
     const bool may_pass = problem && problem->code() != EBADMSG && problem->code() != ENOTSUP;
-    if (is_new || may_pass || i + kWritten >= numbers->size()) read_rows(number, place->second);
+    if (is_new || may_pass || i + kWritten >= numbers->size()) read(number, place->second);
   }
   return {};
 }
 
-void MinuteIndex::read_rows(std::uint64_t number, File& file) {
+void MinuteIndex::read(std::uint64_t number, File& file) {
   file.problem.reset();
   const auto fail = [&](const Error& error) {
     const std::string path = folder_.empty() ? "" : period_path(folder_, number);
@@ -56,18 +64,23 @@ void MinuteIndex::read_rows(std::uint64_t number, File& file) {
   if (!reader) return fail(reader.error());
   const Result<std::vector<PeriodReader::MinuteRow>> rows = (*reader)->minutes(file.newest);
   if (!rows) return fail(rows.error());
-  if (rows->empty()) return;
+  // What can't be read of sums is known from their minutes.
+  Result<std::vector<PeriodReader::SumRow>> known = (*reader)->sums(file.newest_sum);
+  const std::vector<PeriodReader::SumRow> sums = known ? std::move(*known) : std::vector<PeriodReader::SumRow>();
+  if (rows->empty() && sums.empty()) return;
   const Result<std::vector<PeriodReader::SessionRow>> sessions = (*reader)->sessions();
   if (!sessions) return fail(sessions.error());
   for (const PeriodReader::SessionRow& row : *sessions) {
     sessions_.insert_or_assign(SessionKey{number, row.id}, Session{row.boot_id, row.run, row.program, row.host});
   }
-  const auto at = std::upper_bound(rows_.begin(), rows_.end(), number, [](std::uint64_t file_number, const Row& row) {
-    return file_number < row.session.file;
-  });
-  const auto first = at - rows_.begin();
+  add_rows(number, file, *rows);
+  add_sums(number, file, sums);
+}
+
+void MinuteIndex::add_rows(std::uint64_t number, File& file, const std::vector<PeriodReader::MinuteRow>& rows) {
+  const auto first = end_of(rows_, number) - rows_.begin();
   std::vector<Row> added;
-  for (const PeriodReader::MinuteRow& row : *rows) {
+  for (const PeriodReader::MinuteRow& row : rows) {
     file.newest = row.id;
     const SessionKey session{number, row.session};
     if (!is_sane(row) || !sessions_.contains(session)) continue;
@@ -86,6 +99,26 @@ void MinuteIndex::read_rows(std::uint64_t number, File& file) {
   rows_.insert(rows_.begin() + first, added.begin(), added.end());
 }
 
+void MinuteIndex::add_sums(std::uint64_t number, File& file, const std::vector<PeriodReader::SumRow>& sums) {
+  std::vector<Sum> added;
+  auto minute = end_of(rows_, number - 1);
+  const auto end = end_of(rows_, number);
+  for (const PeriodReader::SumRow& row : sums) {
+    file.newest_sum = row.id;
+    const SessionKey session{number, row.session};
+    if (!is_sane(row) || row.last < row.first || !sessions_.contains(session)) continue;
+    Sum sum{session, row.id, row.first, row.last, row.start, row.end};
+    const auto is_before = [&](const Row& other) {
+      return other.session < session || (other.session == session && other.sequence < row.last);
+    };
+    while (minute != end && is_before(*minute)) ++minute;
+    if (minute != end && minute->session == session && minute->sequence == row.last) sum.newest_row = minute->id;
+    sum.ordinal = next_sum_++;
+    added.push_back(sum);
+  }
+  sums_.insert(end_of(sums_, number), added.begin(), added.end());
+}
+
 bool MinuteIndex::is_same_minute(const Row& a, const Row& b) const {
   return a.sequence == b.sequence && session(a.session).run == session(b.session).run;
 }
@@ -100,7 +133,8 @@ std::vector<Error> MinuteIndex::unusable() const {
 
 void MinuteIndex::forget(std::uint64_t number) {
   const auto is_in_it = [&](const auto& row) { return row.session.file == number; };
-  rows_.erase(std::remove_if(rows_.begin(), rows_.end(), is_in_it), rows_.end());
+  std::erase_if(rows_, is_in_it);
+  std::erase_if(sums_, is_in_it);
   std::erase_if(sessions_, [&](const auto& session) { return session.first.file == number; });
   readers_.erase(number);
   files_.erase(number);

@@ -44,6 +44,21 @@ class MinuteIndex {
     std::uint32_t ordinal = 0;  ///< of all rows, without gaps
   };
 
+  /// Of minutes that are among the rows.
+  struct Sum {
+    SessionKey session;
+    std::int64_t id = 0;
+    std::uint32_t first = 0, last = 0;  ///< sequences of its minutes
+    WallTime start, end;
+    std::int64_t newest_row = 0;  ///< the id of the last one's; 0: it is not there
+    std::uint32_t ordinal = 0;    ///< of all sums, without gaps
+
+    [[nodiscard]] bool has(const Row& row) const {
+      return row.session == session && first <= row.sequence && row.sequence <= last && start <= row.start &&
+             row.end <= end;
+    }
+  };
+
   /// Looks for new minutes and for databases that are gone. Opens databases only the first time. An Error: the folder
   /// can't be read.
   Status refresh();
@@ -52,6 +67,8 @@ class MinuteIndex {
 
   /// In the order in which they were written. A minute that was written before it was over is there once.
   [[nodiscard]] const std::vector<Row>& rows() const { return rows_; }
+  /// Likewise in their order.
+  [[nodiscard]] const std::vector<Sum>& sums() const { return sums_; }
   [[nodiscard]] const Session& session(const SessionKey& key) const { return sessions_.at(key); }
   /// False once its database is gone.
   [[nodiscard]] bool has(const SessionKey& key) const { return sessions_.contains(key); }
@@ -63,12 +80,15 @@ class MinuteIndex {
 
  private:
   struct File {
-    std::int64_t newest = 0;  ///< id of the last row that was read
+    std::int64_t newest = 0;      ///< id of the last row that was read
+    std::int64_t newest_sum = 0;  ///< likewise
     std::optional<Error> problem{};
   };
   static constexpr std::uint64_t kOnly = 1;
 
-  void read_rows(std::uint64_t number, File& file);
+  void read(std::uint64_t number, File& file);
+  void add_rows(std::uint64_t number, File& file, const std::vector<PeriodReader::MinuteRow>& rows);
+  void add_sums(std::uint64_t number, File& file, const std::vector<PeriodReader::SumRow>& sums);
   [[nodiscard]] bool is_same_minute(const Row& a, const Row& b) const;
   void forget(std::uint64_t number);
 
@@ -77,7 +97,8 @@ class MinuteIndex {
   std::map<std::uint64_t, PeriodReader> readers_;  ///< a few, open
   std::map<SessionKey, Session> sessions_;
   std::vector<Row> rows_;
-  std::uint32_t next_ordinal_ = 0;
+  std::vector<Sum> sums_;
+  std::uint32_t next_ordinal_ = 0, next_sum_ = 0;
 };
 
 }  // namespace flamed::archive

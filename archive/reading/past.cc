@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "archive/codec/sum.h"
 #include "store/query/query.h"
 #include "store/query/slot_selection.h"
 #include "store/ring/snapshot_data.h"
@@ -35,8 +36,29 @@ std::uint32_t oldest_in(const SnapshotData& recent) {
   return recent.open.empty() ? 1 : recent.open.front().sequence;
 }
 
-bool overlap(const MinuteIndex::Row& row, const store::WallWindow& window) {
+template <typename Row>
+bool overlap(const Row& row, const store::WallWindow& window) {
   return row.start < window.to && window.from < row.end;
+}
+
+/// Of a window, so much must be on disk alone to be read from sums: of less, ten minutes are much, and memory has room
+/// for its minutes.
+constexpr std::int64_t kCoarseNs = kReachNs;
+constexpr std::int64_t kCoarseStepsNs = kReachNs / 4;
+/// Up to so much short-lived processes are told apart.
+constexpr std::int64_t kEachNs = 2 * kReachNs;
+
+/// Of the windows, what is before all that is in memory.
+std::int64_t only_on_disk_ns(const SnapshotData& recent, std::span<const store::WallWindow> windows) {
+  std::optional<WallTime> known;
+  for (const SealedSlot& sealed : *recent.sealed) {
+    known = std::min(known.value_or(sealed.slot->bounds.wall_start()), sealed.slot->bounds.wall_start());
+  }
+  std::int64_t longest = 0;
+  for (const store::WallWindow& window : windows) {
+    longest = std::max(longest, std::min(window.to, known.value_or(window.to)).ns - window.from.ns);
+  }
+  return longest;
 }
 
 store::Snapshot warned(const store::Snapshot& recent, std::string warning) {
@@ -80,10 +102,11 @@ class Reading {
   std::atomic<std::chrono::steady_clock::time_point>& since_;
 };
 
-/// The snapshot's own slots. The first one is cut to the start of sampling, as the snapshot's `since` does where
-/// nothing is before it.
-void add_own_slots(SnapshotData& data, std::vector<SealedSlot>& slots) {
+/// The snapshot's own slots after that sequence. The first one is cut to the start of sampling, as the snapshot's
+/// `since` does where nothing is before it.
+void add_own_slots(SnapshotData& data, std::uint32_t after, std::vector<SealedSlot>& slots) {
   for (const SealedSlot& sealed : *data.sealed) {
+    if (sealed.slot->sequence <= after) continue;
     slots.push_back(sealed);
     if (data.since <= sealed.slot->bounds.start) continue;
     Slot cut = *sealed.slot;
@@ -96,11 +119,6 @@ void add_own_slots(SnapshotData& data, std::vector<SealedSlot>& slots) {
 }
 
 }  // namespace
-
-struct Past::Plan {
-  std::vector<const MinuteIndex::Row*> wanted;  ///< in the order of writing
-  std::vector<const MinuteIndex::Row*> before;  ///< the last minute before each window
-};
 
 void Past::look() {
   const std::lock_guard lock(mutex_);
@@ -167,7 +185,34 @@ bool Past::knows_all_before(const SnapshotData& recent) const {
   return has_looked_ && (oldest == 1 || std::any_of(index_.rows().rbegin(), index_.rows().rend(), is_after));
 }
 
-Past::Plan Past::plan(const SnapshotData& recent, std::span<const store::WallWindow> windows) const {
+/// Of the sums that are not in memory as a whole.
+std::vector<const MinuteIndex::Sum*> Past::sums_in(const SnapshotData& recent,
+                                                   std::span<const store::WallWindow> windows) const {
+  std::vector<const MinuteIndex::Sum*> sums;
+  for (const MinuteIndex::Sum& sum : index_.sums()) {
+    const auto is_in_it = [&](const store::WallWindow& window) { return overlap(sum, window); };
+    if (std::none_of(windows.begin(), windows.end(), is_in_it) || without_sums_.contains(sum.session)) continue;
+    const bool is_of_this_run = index_.session(sum.session).run == options_.run;
+    if (!is_of_this_run || sum.first < oldest_in(recent)) sums.push_back(&sum);
+  }
+  return sums;
+}
+
+bool Past::has(const Part& part, PastSpace::Processes processes) const {
+  if (part.minute != nullptr) return space_->has(*part.minute);
+  return std::all_of(part.sums.begin(), part.sums.end(),
+                     [&](const MinuteIndex::Sum* sum) { return space_->has(*sum, processes); });
+}
+
+Status Past::load(const Part& part, PastSpace::Processes processes) {
+  if (part.minute == nullptr) return space_->load(index_, part.sums, processes);
+  Status loaded = space_->load(index_, *part.minute);
+  note_minute(*part.minute, loaded);
+  return loaded;
+}
+
+Past::Plan Past::plan(const SnapshotData& recent, std::span<const store::WallWindow> windows,
+                      const store::Detail& detail) const {
   Plan plan;
   plan.before.resize(windows.size(), nullptr);
   std::vector<store::WallWindow> asked(windows.begin(), windows.end());
@@ -177,7 +222,29 @@ Past::Plan Past::plan(const SnapshotData& recent, std::span<const store::WallWin
       window.from = std::max(window.from, WallTime{window.to.ns - kReachNs});
     }
   }
+  std::vector<const MinuteIndex::Sum*> sums;
+  const std::int64_t on_disk_ns = only_on_disk_ns(recent, asked);
+  if (detail.only_processes && on_disk_ns >= (detail.step_ns >= kSumNs ? kCoarseStepsNs : kCoarseNs)) {
+    sums = sums_in(recent, asked);
+  }
+  plan.has_sums = !sums.empty();
+  if (plan.has_sums && (detail.each_process || on_disk_ns <= kEachNs)) {
+    plan.processes = PastSpace::Processes::kEach;
+  }
+  auto sum = sums.begin();
+  const auto add_sums_until = [&](const MinuteIndex::Row* row) {
+    for (; sum != sums.end(); ++sum) {
+      const auto place = [](const auto& of, std::uint32_t sequence) { return std::pair(of.session, sequence); };
+      if (row != nullptr && place(*row, row->sequence) <= place(**sum, (*sum)->last)) return;
+      const bool goes_on = !plan.wanted.empty() && !plan.wanted.back().sums.empty() &&
+                           plan.wanted.back().sums.back()->session == (*sum)->session;
+      if (!goes_on) plan.wanted.emplace_back();
+      plan.wanted.back().sums.push_back(*sum);
+    }
+  };
   for (const MinuteIndex::Row& row : index_.rows()) {
+    add_sums_until(&row);
+    if (sum != sums.end() && (*sum)->has(row)) continue;
     if (is_in(recent, row)) continue;
     bool is_wanted = false;
     for (std::size_t i = 0; i < asked.size(); ++i) {
@@ -185,8 +252,9 @@ Past::Plan Past::plan(const SnapshotData& recent, std::span<const store::WallWin
       if (overlap(row, asked[i])) is_wanted = true;
       if (row.end <= asked[i].from && (last == nullptr || last->end <= row.end)) last = &row;
     }
-    if (is_wanted) plan.wanted.push_back(&row);
+    if (is_wanted) plan.wanted.push_back({.minute = &row});
   }
+  add_sums_until(nullptr);
   plan.before.erase(std::remove(plan.before.begin(), plan.before.end(), nullptr), plan.before.end());
   return plan;
 }
@@ -214,7 +282,8 @@ void Past::add_restarts(std::optional<WallTime> began, std::vector<store::Gap>& 
   if (began && last != nullptr && run_of(*last) != options_.run) add(last->end, *began);
 }
 
-store::Snapshot Past::with(const store::Snapshot& recent, std::span<const store::WallWindow> windows) {
+store::Snapshot Past::with(const store::Snapshot& recent, std::span<const store::WallWindow> windows,
+                           const store::Detail& detail) {
   const std::optional<store::WallWindow> retained = store::retained_window(recent);
   // Or ahead: the clock may have been set back since.
   const auto reaches_back = [&](const store::WallWindow& window) {
@@ -226,21 +295,23 @@ store::Snapshot Past::with(const store::Snapshot& recent, std::span<const store:
     return warned(recent, "The history on disk is busy, or its disk does not answer: only what is in memory is shown.");
   }
   const Reading reading(reading_since_);
-  return read(recent, windows);
+  return read(recent, windows, detail);
 }
 
-store::Snapshot Past::read(const store::Snapshot& recent, std::span<const store::WallWindow> windows) {
+store::Snapshot Past::read(const store::Snapshot& recent, std::span<const store::WallWindow> windows,
+                           const store::Detail& detail) {
   const std::optional<store::WallWindow> retained = store::retained_window(recent);
   const Status looked = knows_all_before(recent.data()) ? Status() : refresh();
   if (!looked) {
     if (looked.error().code() == ENOENT) return recent;
     return warned(recent, "The history on disk can't be read: " + looked.error().message() + ".");
   }
-  Plan plan = this->plan(recent.data(), windows);
+  Plan plan = this->plan(recent.data(), windows, detail);
   if (!retained && !index_.rows().empty()) {
     // Nothing else says from when to when there are minutes.
     for (const MinuteIndex::Row* row : {&index_.rows().front(), &index_.rows().back()}) {
-      if (std::find(plan.wanted.begin(), plan.wanted.end(), row) == plan.wanted.end()) plan.before.push_back(row);
+      const auto is_wanted = [&](const Part& part) { return part.minute == row; };
+      if (std::none_of(plan.wanted.begin(), plan.wanted.end(), is_wanted)) plan.before.push_back(row);
     }
   }
   if (plan.wanted.empty() && plan.before.empty()) {
@@ -258,12 +329,13 @@ store::Snapshot Past::read(const store::Snapshot& recent, std::span<const store:
   std::size_t unreadable = 0;
   std::string why;
   for (std::size_t i = plan.wanted.size(); i-- > 0;) {
-    const MinuteIndex::Row& row = *plan.wanted[i];
-    if (!space_->has(row) && space_->bytes() > options_.budget_bytes && (has_any || !is_fresh)) {
-      if (is_fresh) {
-        left_out_until = row.end;
+    const Part& part = plan.wanted[i];
+    if (!has(part, plan.processes) && space_->bytes() > options_.budget_bytes && (has_any || !is_fresh)) {
+      if (is_fresh && plan.processes == PastSpace::Processes::kTogether) {
+        left_out_until = part.minute != nullptr ? part.minute->end : part.sums.back()->end;
         break;
       }
+      if (is_fresh) plan.processes = PastSpace::Processes::kTogether;
       begin_space(recent.data());
       is_fresh = true;
       has_any = false;
@@ -271,8 +343,11 @@ store::Snapshot Past::read(const store::Snapshot& recent, std::span<const store:
       i = plan.wanted.size();
       continue;
     }
-    const Status loaded = space_->load(index_, row);
-    note_minute(row, loaded);
+    const Status loaded = load(part, plan.processes);
+    if (!loaded && part.minute == nullptr) {
+      without_sums_.insert(part.sums.front()->session);
+      return read(recent, windows, detail);
+    }
     if (!loaded) {
       ++unreadable;
       why = loaded.error().message();
@@ -291,12 +366,20 @@ store::Snapshot Past::read(const store::Snapshot& recent, std::span<const store:
   held->names = space_->names();
   auto data = std::make_shared<SnapshotData>(recent.data());
   for (const MinuteIndex::Row* row : plan.before) held->slots.push_back(empty_slot(*row, data->since, data->period_ns));
-  for (const MinuteIndex::Row* row : plan.wanted) {
-    if (!space_->has(*row)) continue;
-    held->slots.push_back(before(space_->slot(*row), data->until));
-    data->on_disk_until = std::max(data->on_disk_until, std::optional(row->end));
+  std::uint32_t own_until = 0;
+  const auto take = [&](const SealedSlot& slot, WallTime end) {
+    held->slots.push_back(before(slot, data->until));
+    data->on_disk_until = std::max(data->on_disk_until, std::optional(end));
+  };
+  for (const Part& part : plan.wanted) {
+    if (!has(part, plan.processes)) continue;
+    if (part.minute != nullptr) take(space_->slot(*part.minute), part.minute->end);
+    for (const MinuteIndex::Sum* sum : part.sums) {
+      take(space_->slot(*sum, plan.processes), sum->end);
+      if (index_.session(sum->session).run == options_.run) own_until = std::max(own_until, sum->last);
+    }
   }
-  add_own_slots(*data, held->slots);
+  add_own_slots(*data, own_until, held->slots);
   data->since = {std::numeric_limits<std::int64_t>::min() / 2};
   data->sealed = std::shared_ptr<const std::vector<SealedSlot>>(held, &held->slots);
   space_->join(*data);
@@ -305,6 +388,11 @@ store::Snapshot Past::read(const store::Snapshot& recent, std::span<const store:
     add_restarts(retained ? std::optional(retained->from) : std::nullopt, *gaps);
   }
   data->gaps = std::move(gaps);
+  if (plan.has_sums && plan.processes == PastSpace::Processes::kTogether && space_->has_several()) {
+    data->warnings.emplace_back(
+        "Short-lived processes are shown together, one for each program, in so long a window: ask for less than two "
+        "days to tell them apart.");
+  }
   if (left_out_until) {
     data->warnings.push_back("Minutes up to " + store::to_text(*left_out_until) +
                              " are left out: reading so much of the history takes too much memory. Ask for a shorter "

@@ -18,6 +18,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -49,8 +50,10 @@ class Past {
 
   /// The snapshot with those minutes of the windows that it does not have. The same snapshot if it has all; with a
   /// warning if some can't be read. A window that begins a year or more before all that is kept, as with from=0,
-  /// reaches back for a day.
-  [[nodiscard]] store::Snapshot with(const store::Snapshot& recent, std::span<const store::WallWindow> windows);
+  /// reaches back for a day. Of a long window minutes are there as sums of ten, as far as `detail` allows it and there
+  /// are any; those that memory has as well are left out of it then.
+  [[nodiscard]] store::Snapshot with(const store::Snapshot& recent, std::span<const store::WallWindow> windows,
+                                     const store::Detail& detail = {});
 
   /// Fills the chains of frames for which is_past() is true. They stay null if the snapshot with them is gone.
   void name(std::span<const Frame> frames, std::span<std::shared_ptr<const InlineChain>> chains) const;
@@ -67,13 +70,29 @@ class Past {
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
 
  private:
-  struct Plan;
+  /// Of what is to be read, in the order of writing: a minute, or sums of one session.
+  struct Part {
+    const MinuteIndex::Row* minute = nullptr;
+    std::vector<const MinuteIndex::Sum*> sums{};
+  };
+  struct Plan {
+    std::vector<Part> wanted;
+    std::vector<const MinuteIndex::Row*> before;  ///< the last minute before each window
+    bool has_sums = false;
+    PastSpace::Processes processes = PastSpace::Processes::kTogether;
+  };
 
-  store::Snapshot read(const store::Snapshot& recent, std::span<const store::WallWindow> windows);
+  store::Snapshot read(const store::Snapshot& recent, std::span<const store::WallWindow> windows,
+                       const store::Detail& detail);
+  [[nodiscard]] bool has(const Part& part, PastSpace::Processes processes) const;
+  Status load(const Part& part, PastSpace::Processes processes);
   Status refresh();
   void note_files(const Status& looked);
   void note_minute(const MinuteIndex::Row& row, const Status& loaded);
-  [[nodiscard]] Plan plan(const store::SnapshotData& recent, std::span<const store::WallWindow> windows) const;
+  [[nodiscard]] Plan plan(const store::SnapshotData& recent, std::span<const store::WallWindow> windows,
+                          const store::Detail& detail) const;
+  [[nodiscard]] std::vector<const MinuteIndex::Sum*> sums_in(const store::SnapshotData& recent,
+                                                             std::span<const store::WallWindow> windows) const;
   [[nodiscard]] bool is_in(const store::SnapshotData& recent, const MinuteIndex::Row& row) const;
   [[nodiscard]] bool knows_all_before(const store::SnapshotData& recent) const;
   void begin_space(const store::SnapshotData& recent);
@@ -84,7 +103,8 @@ class Past {
   MinuteIndex index_;
   bool has_looked_ = false;
   const Options options_;
-  std::unique_ptr<PastSpace> space_;  ///< null: nothing was read yet
+  std::unique_ptr<PastSpace> space_;                ///< null: nothing was read yet
+  std::set<MinuteIndex::SessionKey> without_sums_;  ///< these can't be read: minutes answer
   std::atomic<std::size_t> bytes_ = 0;
 
   mutable std::mutex problems_mutex_;  ///< guards the two below; not held while the disk is read

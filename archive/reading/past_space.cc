@@ -8,6 +8,7 @@
 #include "archive/codec/minute.h"
 #include "archive/codec/names.h"
 #include "archive/codec/samples.h"
+#include "archive/codec/sum.h"
 #include "archive/reading/single_samples.h"
 #include "base/clock.h"
 
@@ -35,6 +36,13 @@ constexpr std::uint64_t kBoots = std::uint64_t{1} << 15;
 /// systemd's dynamic users are the first of them (https://systemd.io/UIDS-GIDS/).
 constexpr std::uint32_t kFirstFleetingUser = 61184;
 
+/// The newest minute that the sum has, by which a process's states are ordered. Sums before the first that is asked for
+/// are older.
+std::int64_t newest_row_of(std::span<const MinuteIndex::Sum* const> sums, std::int64_t id) {
+  const auto found = std::find_if(sums.begin(), sums.end(), [&](const MinuteIndex::Sum* sum) { return sum->id == id; });
+  return found != sums.end() ? (*found)->newest_row : 0;
+}
+
 /// Of each kind of sums.
 constexpr std::size_t kSumBytes = std::size_t{4} << 20;
 
@@ -57,6 +65,7 @@ std::string file_name(std::string_view path) { return std::string(path.substr(pa
 PastSpace::PastSpace(const store::SnapshotData& recent, Boot boot, First first)
     : boot_(std::move(boot)),
       first_sequence_(first.sequence),
+      first_sum_(first.sum),
       next_(first),
       node_base_(base_above(recent.tree.nodes.limit(), kNodesPerChunk)),
       frame_base_(base_above(recent.tree.frames.limit(), kFramesPerChunk)),
@@ -76,22 +85,22 @@ bool PastSpace::is_above(const store::SnapshotData& recent) const {
 
 std::size_t PastSpace::bytes() const {
   std::size_t numbers = 0;
-  for (const auto& [session, known] : dictionaries_) {
-    numbers +=
-        known.frames.size() + known.places.size() + known.stacks.size() + known.threads.size() + known.processes.size();
+  for (const auto* dictionaries : {&dictionaries_, &sum_dictionaries_}) {
+    for (const auto& [session, known] : *dictionaries) {
+      numbers += known.frames.size() + known.places.size() + known.stacks.size() + known.threads.size() +
+                 known.processes.size();
+    }
   }
   constexpr std::size_t kRowOfMaps = 128;  // of a process's or a thread's rows in the maps
   const std::size_t sums = sums_ == nullptr ? 0 : sums_->used_bytes() + side_sums_->used_bytes();
   return budget_.used_bytes() + slot_bytes_ + text_bytes_ + names_->bytes() + sums + numbers * sizeof(std::uint32_t) +
-         (process_ids_.size() * 2 + thread_ids_.size()) * kRowOfMaps;
+         (process_ids_.size() * 2 + thread_ids_.size() + several_.size() * 2) * kRowOfMaps;
 }
 
 Status PastSpace::load(MinuteIndex& index, const MinuteIndex::Row& row) {
   if (has(row)) return {};
-  Dictionary& known = dictionaries_[row.session];
+  Dictionary& known = dictionaries_.try_emplace(row.session, dictionary_of(index.session(row.session))).first->second;
   if (known.problem) return *known.problem;
-  const std::string& boot = index.session(row.session).boot_id;
-  known.boot = boot == boot_.id ? 0 : number_of_boot(boot);
   if (Status read = read_dictionary(index, row, known); !read) {
     if (read.error().code() == EBADMSG) known.problem = read.error();
     return read;
@@ -111,11 +120,7 @@ Status PastSpace::load(MinuteIndex& index, const MinuteIndex::Row& row) {
     next_.sequence = std::max(next_.sequence, slot.sequence + 1);
     slot.quality = minute->quality;
     std::vector<store::HistogramEntry> entries;
-    entries.reserve(minute->pairs.size());
-    for (const Pair& pair : minute->pairs) {
-      const store::StackRef stack{StackId{known.stacks[pair.stack]}, pair.is_cut};
-      entries.push_back({known.threads[pair.thread], stack.key(), pair.count});
-    }
+    add_entries(*minute, known, entries);
     std::vector<std::uint32_t> places;
     slot.histogram = store::Histogram(entries, &places);
     store::SealedSlot sealed;
@@ -133,11 +138,100 @@ Status PastSpace::load(MinuteIndex& index, const MinuteIndex::Row& row) {
   });
 }
 
+PastSpace::Dictionary PastSpace::dictionary_of(const MinuteIndex::Session& session) const {
+  Dictionary known;
+  known.boot = session.boot_id == boot_.id ? 0 : number_of_boot(session.boot_id);
+  known.stacks.push_back(store::kEmptyStack.value);
+  return known;
+}
+
+void PastSpace::add_entries(const Minute& minute, const Dictionary& known,
+                            std::vector<store::HistogramEntry>& entries) {
+  entries.reserve(entries.size() + minute.pairs.size());
+  for (const Pair& pair : minute.pairs) {
+    const store::StackRef stack{StackId{known.stacks[pair.stack]}, pair.is_cut};
+    entries.push_back({known.threads[pair.thread], stack.key(), pair.count});
+  }
+}
+
+Status PastSpace::load(MinuteIndex& index, std::span<const MinuteIndex::Sum* const> sums, Processes processes) {
+  const auto is_missing = [&](const MinuteIndex::Sum* sum) { return !has(*sum, processes); };
+  const auto first = std::find_if(sums.begin(), sums.end(), is_missing);
+  if (first == sums.end()) return {};
+  const MinuteIndex::SessionKey key = (*first)->session;
+  Dictionary& known = sum_dictionaries_.try_emplace(key, dictionary_of(index.session(key))).first->second;
+  if (known.problem) return *known.problem;
+  const Result<PeriodReader*> reader = index.reader(key.file);
+  if (!reader) return reader.error();
+  auto next = first;
+  const auto take = [&](std::int64_t id, const PeriodReader::SumBlocks& blocks) -> Status {
+    if (id > known.read_until) {
+      const Result<Additions> additions = decode_additions(blocks.additions, known.size);
+      if (!additions) return Error(additions.error()).with_code(EBADMSG);
+      for (const ProcessState& state : additions->processes) {
+        if (state.number == known.several.size()) known.several.push_back(is_several(state.info.id));
+      }
+      for (const ThreadAddition& thread : additions->threads) {
+        known.threads_of_several.push_back(known.several[thread.process]);
+      }
+      add(*additions, known, key, newest_row_of(sums, id));
+      known.read_until = id;
+    }
+    while (next != sums.end() && (*next)->id < id) ++next;
+    if (next == sums.end() || (*next)->id != id || !is_missing(*next)) return {};
+    return add_sum(blocks, **next, processes, known);
+  };
+  Status read = (*reader)->for_each_sum(key.id, std::min(known.read_until, (*first)->id - 1), sums.back()->id,
+                                        processes == Processes::kEach, take);
+  if (read && std::any_of(sums.begin(), sums.end(), is_missing)) read = Error("damaged: a sum is missing", EBADMSG);
+  if (!read && read.error().code() == EBADMSG) known.problem = read.error();
+  return read;
+}
+
+Status PastSpace::add_sum(const PeriodReader::SumBlocks& blocks, const MinuteIndex::Sum& row, Processes processes,
+                          Dictionary& known) {
+  const auto decode = [&](std::span<const std::byte> block, const DictionarySize& size) -> Result<Minute> {
+    Result<Minute> sum = decode_minute(block, size);
+    if (!sum) return Error(std::move(sum).error()).with_code(EBADMSG);
+    // What the row says was used to find the sum, and to leave out its minutes.
+    if (sum->wall_start() != row.start || sum->wall_end() != row.end || sum->sequence != row.last) {
+      return Error("damaged: a sum that disagrees with its row", EBADMSG);
+    }
+    return sum;
+  };
+  Result<Minute> sum = decode(blocks.pairs, known.size);
+  if (!sum) return std::move(sum).error();
+  std::vector<store::HistogramEntry> entries;
+  if (processes == Processes::kEach && !blocks.short_pairs.empty()) {
+    const Result<Additions> additions = decode_additions(blocks.short_additions, {});
+    if (!additions) return Error(additions.error()).with_code(EBADMSG);
+    const Result<Minute> short_sum = decode(blocks.short_pairs, additions->after());
+    if (!short_sum) return short_sum.error();
+    Dictionary own;
+    own.boot = known.boot;
+    own.stacks = {store::kEmptyStack.value};
+    add(*additions, own, row.session, row.newest_row);
+    add_entries(*short_sum, own, entries);
+    std::erase_if(sum->pairs, [&](const Pair& pair) { return known.threads_of_several[pair.thread]; });
+  }
+  add_entries(*sum, known, entries);
+  store::Slot slot;
+  slot.bounds = {sum->start, sum->end, sum->wall_offset_ns, sum->period_ns};
+  slot.sequence = first_sum_ + row.ordinal;
+  slot.edition = processes == Processes::kEach ? 1 : 0;
+  slot.resolution_ns = kSumNs;
+  next_.sum = std::max(next_.sum, slot.sequence + 1);
+  slot.quality = sum->quality;
+  slot.histogram = store::Histogram(entries);
+  slot_bytes_ += slot.bytes() + 128;
+  sum_slots_[{row.session, row.id, processes}] = {std::make_shared<const store::Slot>(std::move(slot))};
+  return {};
+}
+
 Status PastSpace::read_dictionary(MinuteIndex& index, const MinuteIndex::Row& row, Dictionary& known) {
   if (row.id <= known.read_until) return {};
   const Result<PeriodReader*> reader = index.reader(row.session.file);
   if (!reader) return reader.error();
-  if (known.stacks.empty()) known.stacks.push_back(store::kEmptyStack.value);
   const auto take = [&](std::int64_t minute, std::span<const std::byte> block) -> Status {
     const Result<Additions> additions = decode_additions(block, known.size);
     if (!additions) return Error(additions.error()).with_code(EBADMSG);
@@ -225,7 +319,13 @@ std::uint32_t PastSpace::owner_of(std::uint32_t user, const Dictionary& known) c
 void PastSpace::add_process(const ProcessState& state, Dictionary& known,
                             std::pair<MinuteIndex::SessionKey, std::int64_t> from) {
   const store::ProcessInfo& info = state.info;
-  const ProcessKey key{known.boot, info.id};
+  ProcessKey key{known.boot, info.id};
+  if (is_several(key.id)) {
+    const Program program{known.boot,     info.comm,   info.executable,
+                          info.cgroup,    state.owner, info.uid.value_or(store::kNoUser),
+                          state.is_hidden};
+    key.id.start_ticks = several_.try_emplace(program, several_.size() + 1).first->second;
+  }
   const auto [place, is_new] = process_ids_.try_emplace(key, 0);
   if (is_new) place->second = processes_.allocate().value_or(0);
   const std::uint32_t id = place->second;
@@ -235,7 +335,7 @@ void PastSpace::add_process(const ProcessState& state, Dictionary& known,
   if (!is_first && from < latest->second) return;
   latest->second = from;
   ProcessRecord record;
-  record.id = info.id;
+  record.id = key.id;
   record.id.start_ticks += known.boot << kBootShift;
   record.owner = owner_of(state.owner, known);
   record.uid = info.uid.value_or(state.owner);

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -18,6 +19,8 @@
 #include <vector>
 
 #include "archive/codec/additions.h"
+#include "archive/codec/minute.h"
+#include "archive/files/period_reader.h"
 #include "archive/reading/minute_index.h"
 #include "archive/reading/past_names.h"
 #include "base/result.h"
@@ -35,9 +38,12 @@ class PastSpace {
  public:
   /// Slots have sequences from here on, which the store's never reach.
   static constexpr std::uint32_t kFirstSequence = 1U << 31;
+  /// Those of sums have others.
+  static constexpr std::uint32_t kFirstSum = 3U << 30;
   /// What a space must not share with the one before it.
   struct First {
     std::uint32_t sequence = kFirstSequence;
+    std::uint32_t sum = kFirstSum;
     std::uint32_t module = kFirstPastModule;
     std::uint64_t kernel_frame = 1;
   };
@@ -61,6 +67,20 @@ class PastSpace {
     return slots_.at({row.session, row.id});
   }
 
+  /// How short-lived processes are in a sum: several of a program together, or each for itself.
+  enum class Processes : std::uint8_t { kTogether, kEach };
+  /// Reads sums of one session, ascending, unless they are there already. An Error: one of them can't be read.
+  Status load(MinuteIndex& index, std::span<const MinuteIndex::Sum* const> sums, Processes processes);
+  [[nodiscard]] bool has(const MinuteIndex::Sum& sum, Processes processes) const {
+    return sum_slots_.contains({sum.session, sum.id, processes});
+  }
+  /// Of a sum that was loaded.
+  [[nodiscard]] const store::SealedSlot& slot(const MinuteIndex::Sum& sum, Processes processes) const {
+    return sum_slots_.at({sum.session, sum.id, processes});
+  }
+  /// Whether a slot has processes that stand for several.
+  [[nodiscard]] bool has_several() const { return !several_.empty(); }
+
   /// Adds what the slots refer to. Processes that the snapshot has as well are the same ones.
   void join(store::SnapshotData& data);
 
@@ -77,7 +97,9 @@ class PastSpace {
     std::int64_t read_until = 0, names_until = 0;
     Ids modules, frames, places, stacks, threads, processes;
     std::vector<std::shared_ptr<const std::string>> module_names;
-    std::uint64_t boot = 0;  ///< 0: this one; otherwise a number that tells boots apart
+    std::vector<bool> several;             ///< by number of a process: it stands for several
+    std::vector<bool> threads_of_several;  ///< by number
+    std::uint64_t boot = 0;                ///< 0: this one; otherwise a number that tells boots apart
     std::optional<Error> problem{};
   };
   struct ProcessKey {
@@ -90,6 +112,14 @@ class PastSpace {
   };
   using ThreadKey = std::tuple<std::uint32_t, std::int32_t, std::string, std::uint32_t, bool>;
 
+  /// A number of several short processes of one program, user and place, in whatever session.
+  using Program = std::tuple<std::uint64_t, std::string, std::string, std::string, std::uint32_t, std::uint32_t, bool>;
+
+  Status add_sum(const PeriodReader::SumBlocks& blocks, const MinuteIndex::Sum& row, Processes processes,
+                 Dictionary& known);
+  [[nodiscard]] Dictionary dictionary_of(const MinuteIndex::Session& session) const;
+  /// As the histogram of a slot has them.
+  static void add_entries(const Minute& minute, const Dictionary& known, std::vector<store::HistogramEntry>& entries);
   Status read_dictionary(MinuteIndex& index, const MinuteIndex::Row& row, Dictionary& known);
   void add(const Additions& additions, Dictionary& known, MinuteIndex::SessionKey session, std::int64_t minute);
   void add_frame(const FrameAddition& added, Dictionary& known);
@@ -100,7 +130,7 @@ class PastSpace {
   void give_sums(store::SnapshotData& data, std::unordered_map<std::uint32_t, std::uint32_t> same);
 
   const Boot boot_;
-  const std::uint32_t first_sequence_;
+  const std::uint32_t first_sequence_, first_sum_;
   First next_;
   store::Budget budget_{SIZE_MAX};
   const std::uint32_t node_base_, frame_base_, thread_base_, process_base_;
@@ -110,9 +140,11 @@ class PastSpace {
   store::ProcessTable::Records processes_{budget_};
   std::uint32_t hidden_ = 0;
   std::shared_ptr<PastNames> names_ = std::make_shared<PastNames>();
-  std::map<MinuteIndex::SessionKey, Dictionary> dictionaries_;
+  std::map<MinuteIndex::SessionKey, Dictionary> dictionaries_, sum_dictionaries_;
   std::map<std::pair<MinuteIndex::SessionKey, std::int64_t>, store::SealedSlot> slots_;
+  std::map<std::tuple<MinuteIndex::SessionKey, std::int64_t, Processes>, store::SealedSlot> sum_slots_;
   std::unordered_map<ProcessKey, std::uint32_t, HashOfProcess> process_ids_;
+  std::map<Program, std::uint64_t> several_;  ///< ProcessId::start_ticks
   std::unordered_map<std::uint32_t, std::pair<MinuteIndex::SessionKey, std::int64_t>> state_from_;  ///< by process
   std::map<ThreadKey, std::uint32_t> thread_ids_;
   std::unordered_map<std::string, store::SharedValue<std::string>> texts_;

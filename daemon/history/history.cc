@@ -14,6 +14,7 @@
 #include "archive/codec/minute.h"
 #include "archive/codec/names.h"
 #include "archive/codec/samples.h"
+#include "archive/codec/sum.h"
 #include "base/keyed_hash.h"
 #include "store/ring/snapshot_data.h"
 
@@ -98,7 +99,7 @@ void History::run(const std::stop_token& stop) {
     due_ns = next_so_far(parts_.clock);
   }
   write(stop);
-  write_samples();
+  end_session();
   const std::lock_guard lock(mutex_);
   has_ended_ = true;
   ended_.notify_all();
@@ -131,10 +132,30 @@ void History::write_so_far(const std::stop_token& stop) {
   note(write(snapshot, open.front().until(now), Ending::kSoFar, stop));
 }
 
-void History::write_samples() { write_samples(parts_.store.snapshot()); }
+void History::end_session() { end_session(parts_.store.snapshot()); }
+
+void History::end_session(const store::Snapshot& snapshot) {
+  if (!numbering_) return;
+  write_sum();
+  write_samples(snapshot);
+  archive_.end_session();
+  numbering_.reset();
+}
+
+void History::write_sum() {
+  std::optional<archive::Sum> sum = sums_ ? sums_->finish() : std::nullopt;
+  if (!sum) return;
+  const Result<archive::SumBlocks> blocks = encode(*sum);
+  const WaitForDisk wait(*this);
+  const Status added = blocks ? archive_.add_sum(*blocks) : blocks.error();
+  if (added) return;
+  spdlog::warn("long windows will be answered slower, since sums of minutes are not written: {}",
+               added.error().message());
+  // The next one would refer to this one's dictionary.
+  sums_.reset();
+}
 
 void History::write_samples(const store::Snapshot& snapshot) {
-  if (!numbering_) return;
   const std::vector<store::SealedSlot>& sealed = *snapshot.data().sealed;
   std::vector<archive::PeriodFile::SamplesBlock> blocks;
   std::size_t count = 0;
@@ -155,8 +176,6 @@ void History::write_samples(const store::Snapshot& snapshot) {
     spdlog::warn("windows of less than a minute will be rounded to minutes, since single samples are not written: {}",
                  added.error().message());
   }
-  archive_.end_session();
-  numbering_.reset();
 }
 
 void History::note_wait(std::optional<WallTime> since) {
@@ -167,7 +186,7 @@ void History::note_wait(std::optional<WallTime> since) {
 Status History::write(const store::Snapshot& snapshot, const store::Slot& slot, Ending ending,
                       const std::stop_token& stop) {
   const WallTime start = start_of(slot.bounds, snapshot.data().since);
-  if (archive_.would_end_session(start)) write_samples(snapshot);
+  if (archive_.would_end_session(start)) end_session(snapshot);
   const Result<bool> is_new_session = [&] {
     const auto nobody_reads = past_.pause();
     const WaitForDisk wait(*this);
@@ -176,6 +195,7 @@ Status History::write(const store::Snapshot& snapshot, const store::Slot& slot, 
   if (!is_new_session) return is_new_session.error();
   if (*is_new_session || !numbering_) {
     numbering_.emplace([this](ModuleId id) { return describe(id); });
+    sums_.emplace();
     names_.begin_session();
     new_names_.clear();
   }
@@ -188,10 +208,12 @@ Status History::write(const store::Snapshot& snapshot, const store::Slot& slot, 
     archive_.end_session();
   } else {
     const std::vector<std::byte> names = name_frames(numbered, stop);
+    if (ending == Ending::kOver && sums_ && !sums_->takes(numbered.minute)) write_sum();
     const WaitForDisk wait(*this);
     if (Status appended = archive_.append(numbered.minute, {*additions, *pairs, names}, ending); !appended) {
       return appended;
     }
+    if (ending == Ending::kOver && sums_) sums_->add(snapshot, slot, numbered.minute, numbered.additions.gaps);
   }
   if (ending == Ending::kOver) {
     new_names_.clear();

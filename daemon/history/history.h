@@ -18,6 +18,7 @@
 #include "archive/codec/names.h"
 #include "archive/files/archive.h"
 #include "archive/numbering/numbering.h"
+#include "archive/numbering/sums.h"
 #include "archive/reading/past.h"
 #include "base/clock.h"
 #include "daemon/history/frame_names.h"
@@ -55,8 +56,8 @@ class History {
   /// Writes the minute that is not over as it is so far, unless something before is not written or it has nothing.
   void write_so_far(const std::stop_token& stop = {});
 
-  /// Writes the single samples of the last minutes, with which the session ends.
-  void write_samples();
+  /// Writes the single samples of the last minutes, and their sum, with which the session ends.
+  void end_session();
 
   /// Waits until run() has ended, but no longer than that. Any thread.
   void await_end(std::chrono::seconds most);
@@ -86,7 +87,10 @@ class History {
   class WaitForDisk;
 
   Status write(const store::Snapshot& snapshot, const store::Slot& slot, Ending ending, const std::stop_token& stop);
+  void end_session(const store::Snapshot& snapshot);
   void write_samples(const store::Snapshot& snapshot);
+  /// Of the minutes since the last one.
+  void write_sum();
   [[nodiscard]] std::vector<std::byte> name_frames(const archive::Numbering::Numbered& numbered,
                                                    const std::stop_token& stop);
   [[nodiscard]] archive::Module describe(ModuleId id) const;
@@ -99,6 +103,7 @@ class History {
   archive::Past past_;
   FrameNames names_;
   std::optional<archive::Numbering> numbering_;  ///< of the session
+  std::optional<archive::Sums> sums_;            ///< of the session; empty: one of them could not be written
   std::vector<archive::Name> new_names_;         ///< since the last minute that is over
   std::uint32_t written_ = 0;                    ///< the sequence of the newest minute that was written, or can't be
 

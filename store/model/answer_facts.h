@@ -34,9 +34,10 @@ struct AnswerFacts {
   Measure measure = Measure::kCpu;
   WallWindow asked;
   /// The answer has exactly the selection's samples in this window: `asked`, cut to the retained time, with each edge
-  /// rounded outwards to a whole minute if the samples of that minute are no longer kept one by one.
+  /// rounded outwards to a whole minute if the samples of that minute are no longer kept one by one, or to ten where
+  /// the answer was made from sums of ten minutes.
   WallWindow used;
-  /// Of the coarser edge of `used`: 1 if samples are kept one by one, else kNsPerMinute.
+  /// Of the coarser edge of `used`: 1 if samples are kept one by one, else kNsPerMinute, or ten of them.
   std::int64_t resolution_ns = kNsPerMinute;
   /// The CPU time of one counted sample. If the period changed within the window, the greatest common divisor of the
   /// periods; a sample of n times this period counts as n samples.

@@ -20,6 +20,16 @@ struct WallWindow {
   WallTime to;
 };
 
+/// What an answer needs to tell apart. What is on disk may then be read from sums.
+struct Detail {
+  /// Processes and sides alone: no threads, stacks or single samples.
+  bool only_processes = false;
+  /// Then: short-lived processes are told apart in whatever window, since some may be selected.
+  bool each_process = false;
+  /// Likewise: times that are closer than this need not be told apart.
+  std::int64_t step_ns = 0;
+};
+
 /// A part of each second of the wall clock, such as some rows of a heat map.
 struct SecondPart {
   std::int64_t from_ns = 0;  ///< into the second

@@ -174,7 +174,7 @@ SlotSelection::SlotSelection(const SnapshotData& snapshot, const Selection& sele
         "Samples of the machine were lost in the window, and some of them may belong to the selection.");
   }
   if (used) facts_.used = *used;
-  if (begin < end && slots_[begin].exact && slots_[end - 1].exact) facts_.resolution_ns = 1;
+  if (begin < end) facts_.resolution_ns = std::max(resolution_ns(begin), resolution_ns(end - 1));
   slots_.erase(slots_.begin() + static_cast<std::ptrdiff_t>(end), slots_.end());
   slots_.erase(slots_.begin(), slots_.begin() + static_cast<std::ptrdiff_t>(begin));
   if (begin < end) unify_periods(std::span(windows).subspan(begin, end - begin));

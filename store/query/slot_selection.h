@@ -85,6 +85,12 @@ class SlotSelection {
   [[nodiscard]] std::uint64_t weight(std::size_t slot) const { return slots_[slot].weight; }
   /// Whether the slot has single samples.
   [[nodiscard]] bool is_exact(std::size_t slot) const { return slots_[slot].exact; }
+  /// How far apart times are known: 1 with single samples.
+  [[nodiscard]] std::int64_t resolution_ns(std::size_t slot) const {
+    const Touched& touched = slots_[slot];
+    if (touched.exact) return 1;
+    return touched.sealed != nullptr ? touched.sealed->slot->resolution_ns : kNsPerMinute;
+  }
   /// Times of the earliest and the latest sample of an exact slot, cut to the window.
   [[nodiscard]] std::pair<MonotonicTime, MonotonicTime> sample_times(std::size_t slot) const {
     const Touched& touched = slots_[slot];

@@ -13,9 +13,9 @@ namespace {
 
 constexpr std::uint32_t kNone = 0xffffffffU;
 
-/// A step of time whose samples are not kept one by one is made of whole minutes.
-std::int64_t whole_steps(std::int64_t step_ns) {
-  return step_ns % kNsPerMinute == 0 ? step_ns : (step_ns / kNsPerMinute + 1) * kNsPerMinute;
+/// A step of time whose samples are not kept one by one is made of whole minutes, or of what they are kept by.
+std::int64_t whole_steps(std::int64_t step_ns, std::int64_t resolution_ns = kNsPerMinute) {
+  return step_ns % resolution_ns == 0 ? step_ns : (step_ns / resolution_ns + 1) * resolution_ns;
 }
 
 class TimelineBuilder {
@@ -49,10 +49,12 @@ class TimelineBuilder {
  private:
   void choose_steps(Timeline& line, std::int64_t step_ns) const {
     line.step_ns = std::max(step_ns, kNsPerSecond);
-    bool all_exact = true;
-    for (std::size_t slot = 0; slot < slots_.size(); ++slot) all_exact = all_exact && slots_.is_exact(slot);
-    if (!all_exact && line.step_ns % kNsPerMinute != 0) {
-      line.step_ns = whole_steps(line.step_ns);
+    std::int64_t coarsest_ns = 1;
+    for (std::size_t slot = 0; slot < slots_.size(); ++slot) {
+      coarsest_ns = std::max(coarsest_ns, slots_.resolution_ns(slot));
+    }
+    if (line.step_ns % coarsest_ns != 0) {
+      line.step_ns = whole_steps(line.step_ns, coarsest_ns);
       line.warnings.push_back("Samples of a part of the window are no longer kept one by one: the step is " +
                               std::to_string(line.step_ns / kNsPerSecond) + " seconds instead of the " +
                               std::to_string(std::max(step_ns, kNsPerSecond) / kNsPerSecond) + " asked for.");
@@ -107,7 +109,9 @@ class TimelineBuilder {
 
   bool add_slot(Timeline& line, std::size_t slot) {
     const Steps steps{line.start, line.step_ns, line.steps.size()};
-    const std::size_t of_counts = steps.of(slots_.bounds(slot).wall_start());
+    // A slot may begin a bit before its time, since clocks drift; its middle does not.
+    const SlotBounds& bounds = slots_.bounds(slot);
+    const std::size_t of_counts = steps.of({bounds.wall_start().ns + (bounds.end.ns - bounds.start.ns) / 2});
     return walk_.for_each_of(slot, steps, of_counts, line.quality, [&](const StepWalk::Part& part) {
       add(line.steps[part.step], part);
       const std::uint32_t place = place_of_.empty() ? kNone : place_of_[part.process];

@@ -60,6 +60,7 @@ struct Slot {
   std::shared_ptr<const Slot> waits{};
   /// Only of `waits`: of long waits that ended in it, the part before it.
   std::vector<LongWait> long_waits{};
+  std::int64_t resolution_ns = kNsPerMinute;  ///< it is of a minute, or of several on disk
 
   [[nodiscard]] std::size_t bytes() const {
     return sizeof(Slot) + 2 * sizeof(void*) + histogram.byte_count() + long_waits.size() * sizeof(LongWait) +

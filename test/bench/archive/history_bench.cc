@@ -25,9 +25,11 @@
 #include "archive/codec/additions.h"
 #include "archive/codec/minute.h"
 #include "archive/codec/names.h"
+#include "archive/codec/sum.h"
 #include "archive/files/period_file.h"
 #include "archive/files/period_names.h"
 #include "archive/numbering/numbering.h"
+#include "archive/numbering/sums.h"
 #include "archive/reading/past.h"
 #include "base/handle.h"
 #include "store/query/query.h"
@@ -49,6 +51,7 @@ constexpr std::int64_t kDayNs = 4 * kPeriodOfFileNs;
 struct Recorded {
   Minute minute;
   std::vector<std::byte> additions, names;
+  std::optional<Sum> sum;  ///< of the minutes before
 };
 
 Name name_of(std::uint32_t number, const Frame& frame) {
@@ -59,18 +62,45 @@ Name name_of(std::uint32_t number, const Frame& frame) {
   return {number, share({named})};
 }
 
+/// Programs that live for a minute, as the daemon learns of them.
+class ShortLived {
+ public:
+  void follow(const store::SyntheticHost& host, const Clock& clock, store::Store& store) {
+    const std::vector<store::Program>& now = host.short_lived();
+    if (!known_.empty() && known_.front().pid == now.front().pid) return;
+    for (const store::Program& program : known_) store.end_process({program.pid, program.start}, clock.wall());
+    known_ = now;
+    for (const store::Program& program : known_) {
+      store::ProcessInfo info;
+      info.id = {program.pid, program.start};
+      info.comm = "tool" + std::to_string(program.module);
+      info.executable = "/usr/bin/" + info.comm;
+      info.command_line = info.comm + " --input file" + std::to_string(program.pid);
+      info.started = clock.wall();
+      info.uid = 1000;
+      store.update_process(info);
+    }
+  }
+
+ private:
+  std::vector<store::Program> known_;
+};
+
 /// Six hours, from noon on.
 std::vector<Recorded> record() {
   ManualClock clock({1000 * kNsPerSecond}, kNoon);
   store::Store store({24 * 60 * kNsPerMinute, 256U << 20}, clock, store::kPeriodNs);
   store::SyntheticHost host;
+  ShortLived short_lived;
   Numbering numbering([](ModuleId id) {
     return Module{ModuleKind::kFile, "/usr/lib/lib" + std::to_string(id.value), {}};
   });
   std::vector<Recorded> recorded;
+  Sums sums;
   std::uint32_t last = 0;
   while (recorded.size() < kMinutes) {
     host.run_second(clock.monotonic());
+    short_lived.follow(host, clock, store);
     clock.advance_ns(kNsPerSecond);
     host.store_second(store);
     store.advance(clock.monotonic());
@@ -83,10 +113,13 @@ std::vector<Recorded> record() {
       std::uint32_t number = numbered.additions.before.frames;
       for (const Frame& frame : numbered.frames) names.push_back(name_of(number++, frame));
       numbered.minute.cpus = 2;
+      std::optional<Sum> sum = sums.takes(numbered.minute) ? std::nullopt : sums.finish();
+      sums.add(snapshot, *sealed.slot, numbered.minute, numbered.additions.gaps);
       recorded.push_back({std::move(numbered.minute), encode(numbered.additions).value(),
-                          encode(std::span<const Name>(names)).value()});
+                          encode(std::span<const Name>(names)).value(), std::move(sum)});
     }
   }
+  recorded.emplace_back().sum = sums.finish();
   return recorded;
 }
 
@@ -100,6 +133,12 @@ bool write(const std::filesystem::path& folder, int days) {
     if (!into) return false;
     (*into)->begin_session({"bench", file + 1, "history_bench", "host"});
     for (const Recorded& one : recorded) {
+      if (std::optional<Sum> sum = one.sum) {
+        sum->minute.wall_offset_ns += file * kPeriodOfFileNs;
+        if (sum->short_processes) sum->short_processes->minute.wall_offset_ns += file * kPeriodOfFileNs;
+        if (!(*into)->add_sum(encode(*sum).value())) return false;
+      }
+      if (&one == &recorded.back()) break;
       Minute minute = one.minute;
       minute.wall_offset_ns += file * kPeriodOfFileNs;
       if (!(*into)->append(minute, {one.additions, encode(minute).value(), one.names})) return false;
@@ -162,7 +201,7 @@ double cpu_ms() {
 }
 
 /// Asks once cold, once again, and prints both: [time, CPU time].
-void ask(const char* what, const std::string& folder, const store::WallWindow& window,
+void ask(const char* what, const std::string& folder, const store::WallWindow& window, const store::Detail& detail,
          const std::function<std::uint64_t(const store::Snapshot&, store::FrameNamer&)>& answer) {
   leave_cache(folder);
   const std::size_t resident = resident_bytes();
@@ -179,7 +218,7 @@ void ask(const char* what, const std::string& folder, const store::WallWindow& w
                 cpu_ms() - cpu_began};
   };
   std::uint64_t samples = 0;
-  const auto answer_once = [&] { samples = answer(past.with(nothing_recent(), {&window, 1}), namer); };
+  const auto answer_once = [&] { samples = answer(past.with(nothing_recent(), {&window, 1}, detail), namer); };
   const Took looked = time([&] { past.look(); });
   const Took cold = time(answer_once);
   const Took again = time(answer_once);
@@ -204,17 +243,23 @@ void ask_all(const std::string& folder, int days) {
               bytes / (1 << 20) / days);
   const WallTime now{kNoon.ns + days * kDayNs};
   const store::WallWindow hour{{now.ns - 7 * kDayNs}, {now.ns - 7 * kDayNs + 60 * kNsPerMinute}};
-  ask("process_hour", folder, hour, [&](const store::Snapshot& snapshot, store::FrameNamer& namer) {
+  ask("process_hour", folder, hour, {}, [&](const store::Snapshot& snapshot, store::FrameNamer& namer) {
     return profile(snapshot, store::Selection{.window = hour, .processes = {{500}}}, namer);
   });
   const store::WallWindow day{{now.ns - 2 * kDayNs}, {now.ns - kDayNs}};
-  ask("machine_day", folder, day, [&](const store::Snapshot& snapshot, store::FrameNamer& namer) {
+  ask("machine_day", folder, day, {}, [&](const store::Snapshot& snapshot, store::FrameNamer& namer) {
     return profile(snapshot, store::Selection{day}, namer);
   });
-  const store::WallWindow month{kNoon, now};
-  ask("timeline_month", folder, month, [&](const store::Snapshot& snapshot, store::FrameNamer&) {
+  constexpr std::int64_t kHourNs = 60 * kNsPerMinute;
+  const store::Detail by_process{.only_processes = true, .step_ns = kHourNs};
+  ask("processes_day", folder, day, by_process, [&](const store::Snapshot& snapshot, store::FrameNamer&) {
     store::QueryBudget budget;
-    const auto line = store::timeline(snapshot, store::Selection{month}, 60 * kNsPerMinute, 5, budget).value();
+    return store::process_usage(snapshot, store::Selection{day}, budget).value().total_samples;
+  });
+  const store::WallWindow month{kNoon, now};
+  ask("timeline_month", folder, month, by_process, [&](const store::Snapshot& snapshot, store::FrameNamer&) {
+    store::QueryBudget budget;
+    const auto line = store::timeline(snapshot, store::Selection{month}, kHourNs, 5, budget).value();
     return line.quality.stored();
   });
   std::printf("\n}\n");

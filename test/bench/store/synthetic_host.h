@@ -85,6 +85,9 @@ class SyntheticHost {
     }
   }
 
+  /// That run now, until others do.
+  [[nodiscard]] const std::vector<Program>& short_lived() const { return short_lived_; }
+
  private:
   struct Prepared {
     Program program;

@@ -14,11 +14,13 @@
 #include <string>
 #include <vector>
 
+#include "archive/codec/sum.h"
 #include "archive/files/sqlite.h"
 #include "archive/reading/check.h"
 #include "archive/reading/past.h"
 #include "daemon/history/history_namer.h"
 #include "store/query/query.h"
+#include "store/query/usage.h"
 #include "test/catch.h"
 #include "test/unit/daemon/history/history_answers.h"
 #include "test/unit/daemon/history/history_fixture.h"
@@ -135,6 +137,7 @@ class TwoRuns {
       }
       if (is_named) ++whole;
     }
+    check_sums(past, now);
     return whole;
   }
   static constexpr int kMinutes = 2 * kMinutesOfRun;
@@ -149,6 +152,21 @@ class TwoRuns {
     std::vector<WallTime> starts = all_minutes();
     if (truth_.empty()) starts.resize(kMinutesOfRun);
     return starts;
+  }
+  /// Of a long window, which is read from sums: all of it, or without some minutes.
+  void check_sums(archive::Past& past, const TestStore& now) const {
+    const WallWindow window{{kNoon.ns - 6 * 60 * kNsPerMinute}, {kNoon.ns + kMinutes * kNsPerMinute}};
+    const store::Detail by_process{.only_processes = true, .step_ns = archive::kSumNs};
+    const store::Snapshot snapshot = past.with(now.store.snapshot(), {&window, 1}, by_process);
+    store::QueryBudget budget;
+    const std::uint64_t found = store::process_usage(snapshot, Selection{window}, budget)->total_samples;
+    std::set<std::uint64_t> possible{0};
+    for (const Answer& minute : truth_) {
+      const std::set<std::uint64_t> others = possible;
+      for (const std::uint64_t samples : others) possible.insert(samples + minute.samples);
+    }
+    CAPTURE(found);
+    REQUIRE(possible.contains(found));
   }
   static Answer answer(const store::Snapshot& snapshot, WallTime start, store::FrameNamer& namer) {
     const store::Profile profile = store::build_profile(snapshot, Selection{{start, {start.ns + kNsPerMinute}}}, namer);

@@ -87,7 +87,7 @@ Error refusal_of(const std::string& path) {
 }
 
 Snapshot with(const FileSources& sources, const WallWindow& window) {
-  return sources.with_history(sources.await_snapshot(), {&window, 1});
+  return sources.with_history(sources.await_snapshot(), {&window, 1}, {});
 }
 
 void change(const std::string& path, const char* sql) {

@@ -84,7 +84,7 @@ inline void sample(TestStore& test, int minutes) {
 inline void end(TestStore& test, TestHistory& on_disk) {
   test.store.finish(test.clock.monotonic());
   on_disk.history.write();
-  on_disk.history.write_samples();
+  on_disk.history.end_session();
   REQUIRE_FALSE(on_disk.history.state().problem);
 }
 

@@ -217,7 +217,7 @@ TEST_CASE("a session ends with the single samples of its last ten minutes, also 
   CHECK(sampled(2).first == 0);
   test.store.finish(test.clock.monotonic());
   on_disk.history.write();
-  on_disk.history.write_samples();
+  on_disk.history.end_session();
   // And those of the moment since the last full minute.
   CHECK(sampled(2) == std::pair<std::int64_t, std::int64_t>(11, 10));
 }

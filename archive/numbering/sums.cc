@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "archive/numbering/sums.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+#include <utility>
+
+#include "store/index/stack_states.h"
+#include "store/model/process_info.h"
+#include "store/ring/snapshot_data.h"
+
+namespace flamed::archive {
+namespace {
+
+/// A short process began and ended within ten minutes, and had less than a hundredth of their samples, or few.
+constexpr std::uint64_t kShare = 100;
+constexpr std::uint64_t kFewSamples = 100;
+/// No function's.
+constexpr std::uint64_t kKernelAddress = std::uint64_t{1} << 47;
+/// Of those that stand for several.
+constexpr const char* kSeveral = "(short-lived processes)";
+
+/// A minute may begin a bit before its time, since clocks drift; its middle does not.
+std::int64_t stretch_of(const Minute& minute) {
+  const std::int64_t middle = minute.wall_start().ns + (minute.end.ns - minute.start.ns) / 2;
+  return middle / kSumNs - (middle % kSumNs < 0 ? 1 : 0);
+}
+
+bool is_same(const ProcessState& a, const ProcessState& b) {
+  const store::ProcessInfo& x = a.info;
+  const store::ProcessInfo& y = b.info;
+  return a.owner == b.owner && a.is_hidden == b.is_hidden && x.comm == y.comm && x.executable == y.executable &&
+         x.cgroup_id == y.cgroup_id && x.started == y.started && x.ended == y.ended && x.parent_pid == y.parent_pid &&
+         x.parent_start_ticks == y.parent_start_ticks && x.uid == y.uid && x.command_line == y.command_line &&
+         x.cgroup == y.cgroup && x.unit == y.unit && x.container == y.container;
+}
+
+}  // namespace
+
+std::uint32_t Sums::Numbers::process(const store::ProcessInfo& info, Owner owner) {
+  const auto [place, is_new] = processes_.try_emplace(info.id);
+  Known& known = place->second;
+  if (is_new) known.number = size_.processes++;
+  ProcessState state{known.number, info, owner.user, owner.is_hidden};
+  if (is_new || !is_same(known.state, state)) {
+    known.state = state;
+    additions_.processes.push_back(std::move(state));
+  }
+  return known.number;
+}
+
+std::uint32_t Sums::Numbers::thread(std::uint32_t process, Owner owner) {
+  const auto [place, is_new] = threads_.try_emplace({process, owner}, size_.threads);
+  if (is_new) {
+    ++size_.threads;
+    additions_.threads.push_back({process, 0, "", owner.user, owner.is_hidden});
+  }
+  return place->second;
+}
+
+std::uint32_t Sums::Numbers::frame(std::uint32_t module, std::uint64_t offset) {
+  const auto [place, is_new] = frames_.try_emplace({module, offset}, size_.frames);
+  if (is_new) {
+    ++size_.frames;
+    additions_.frames.push_back({module, offset});
+  }
+  return place->second;
+}
+
+std::uint32_t Sums::Numbers::stack_on(std::uint32_t caller, std::uint32_t module, std::uint64_t offset) {
+  additions_.stacks.push_back({caller, frame(module, offset)});
+  return size_.stacks++;
+}
+
+/// The shortest stack of that kind, as store::StackStates tells them apart.
+std::uint32_t Sums::Numbers::stack(const Kind& kind) {
+  const auto [place, is_new] = stacks_.try_emplace(kind, 0);
+  if (!is_new) return place->second;
+  std::uint32_t stack = 0;
+  if (kind.ended != 0) stack = stack_on(stack, kTruncatedModule.value, kind.ended - 1);
+  if (kind.has_user) {
+    if (size_.modules == 0) {
+      additions_.modules.push_back({});
+      ++size_.modules;
+    }
+    stack = stack_on(stack, kFirstFreeModule.value, 0);
+  }
+  if (kind.has_kernel) stack = stack_on(stack, kKernelModule.value, kKernelAddress);
+  place->second = stack;
+  return stack;
+}
+
+void Sums::Numbers::add(std::uint32_t process, const Counts& counts, std::vector<Pair>& pairs) {
+  for (const auto& [of, samples] : counts) {
+    const auto& [owner, kind] = of;
+    constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
+    pairs.push_back(
+        {thread(process, owner), stack(kind), kind.is_cut, static_cast<std::uint32_t>(std::min(samples, kMost))});
+  }
+}
+
+Additions Sums::Numbers::take() {
+  Additions taken = std::exchange(additions_, {});
+  additions_.before = size_;
+  return taken;
+}
+
+bool Sums::takes(const Minute& minute) const {
+  if (!sum_) return true;
+  return minute.sequence == sum_->sequence + 1 && minute.period_ns == sum_->period_ns &&
+         stretch_of(minute) == stretch_of(*sum_) &&
+         std::abs(minute.wall_start().ns - sum_->wall_end().ns) < kNsPerSecond;
+}
+
+void Sums::add(const store::Snapshot& snapshot, const store::Slot& slot, const Minute& minute,
+               const std::vector<store::Gap>& gaps) {
+  if (!sum_) {
+    sum_ = minute;
+    sum_->pairs.clear();
+    first_ = minute.sequence;
+  } else {
+    sum_->end.ns = minute.wall_end().ns - sum_->wall_offset_ns;
+    sum_->sequence = minute.sequence;
+    sum_->cpus = minute.cpus;
+    const bool is_accounted = sum_->cpu_ns_accounted && minute.cpu_ns_accounted;
+    sum_->cpu_ns_accounted =
+        is_accounted ? std::optional(*sum_->cpu_ns_accounted + *minute.cpu_ns_accounted) : std::nullopt;
+    sum_->quality += minute.quality;
+  }
+  gaps_.insert(gaps_.end(), gaps.begin(), gaps.end());
+  const store::SnapshotData& data = snapshot.data();
+  store::StackStates states(data);
+  slot.histogram.for_each_thread([&](std::uint32_t thread, std::span<const std::uint8_t> bytes) {
+    const store::ThreadRecord& row = data.threads[thread];
+    const store::ProcessRecord& record = data.processes[row.process];
+    Process& process = processes_[record.id];
+    process.record = record;
+    const Owner owner{row.owner, row.is_hidden != 0};
+    std::optional<Kind> last;  // most have the same
+    std::uint64_t* count = nullptr;
+    store::Histogram::for_each_stack(bytes, [&](store::StackRef ref, std::uint64_t samples) {
+      const store::StackState state = states.of(ref.stack);
+      Kind kind{state.has_user(), state.has_kernel(), ref.cut};
+      // How a cut stack ended is known from its being cut.
+      if (const auto reason = state.truncation(); reason && !ref.cut) {
+        kind.ended = static_cast<std::uint32_t>(*reason) + 1;
+      }
+      if (kind != last) count = &process.counts[{owner, kind}];
+      last = kind;
+      *count += samples;
+      process.samples += samples;
+    });
+  });
+}
+
+bool Sums::is_short(const ProcessId& id, const Process& process, std::uint64_t all) const {
+  const bool has_ended = process.record.ended_ns != store::ProcessRecord::kNoTime;
+  return has_ended && !numbers_.knows(id) && process.samples < std::max(all / kShare, kFewSamples);
+}
+
+ProcessId Sums::several(const Program& program) {
+  return several_.try_emplace(program, ProcessId{0, several_.size() + 1}).first->second;
+}
+
+std::optional<Sum> Sums::finish() {
+  if (!sum_) return std::nullopt;
+  Sum sum;
+  sum.first = first_;
+  sum.minute = *std::exchange(sum_, std::nullopt);
+  std::uint64_t all = 0;
+  for (const auto& [id, process] : processes_) all += process.samples;
+  std::map<ProcessId, std::pair<ProcessState, Counts>> together;
+  Numbers short_numbers;
+  std::vector<Pair> short_pairs;
+  for (const auto& [id, process] : processes_) {
+    const store::ProcessRecord& record = process.record;
+    const Owner owner{record.owner, record.is_hidden};
+    store::ProcessInfo info = record.info();
+    info.uid.reset();
+    if (record.uid != store::kNoUser) info.uid = record.uid;
+    if (!is_short(id, process, all)) {
+      numbers_.add(numbers_.process(info, owner), process.counts, sum.minute.pairs);
+      continue;
+    }
+    short_numbers.add(short_numbers.process(info, owner), process.counts, short_pairs);
+    const ProcessId several =
+        this->several({info.comm, info.executable, info.cgroup, record.owner, record.uid, record.is_hidden});
+    auto& [state, counts] = together[several];
+    for (const auto& [of, samples] : process.counts) counts[of] += samples;
+    state.owner = owner.user;
+    state.is_hidden = owner.is_hidden;
+    state.info.id = several;
+    state.info.comm = info.comm;
+    state.info.executable = info.executable;
+    state.info.uid = info.uid;
+    state.info.cgroup = info.cgroup;
+    state.info.cgroup_id = info.cgroup_id;
+    state.info.unit = info.unit;
+    state.info.container = info.container;
+    state.info.command_line = kSeveral;
+  }
+  for (const auto& [id, of] : together) {
+    const auto& [state, counts] = of;
+    numbers_.add(numbers_.process(state.info, {state.owner, state.is_hidden}), counts, sum.minute.pairs);
+  }
+  processes_.clear();
+  sort_pairs(sum.minute.pairs);
+  sum.additions = numbers_.take();
+  sum.additions.gaps = std::exchange(gaps_, {});
+  if (!short_pairs.empty()) {
+    sum.short_processes.emplace();
+    sum.short_processes->minute = sum.minute;
+    sum.short_processes->minute.pairs = std::move(short_pairs);
+    sort_pairs(sum.short_processes->minute.pairs);
+    sum.short_processes->additions = short_numbers.take();
+  }
+  return sum;
+}
+
+}  // namespace flamed::archive
