@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 
@@ -68,41 +68,46 @@ Result<std::vector<std::byte>> encode(std::span<const Name> names) {
   columns[kHead].put(names.size());
   columns[kHead].put(chains.size());
   columns[kHead].put(text.count());
-  return pack_block(kVersion, columns);
+  const Result<std::vector<std::byte>> block = pack_block(kVersion, columns);
+  if (!block) return block.error();
+  std::uint32_t lowest = std::numeric_limits<std::uint32_t>::max();
+  for (const Name& name : names) lowest = std::min(lowest, name.frame);
+  return stamped(*block, lowest);
 }
+
+std::optional<std::uint32_t> lowest_frame_in(std::span<const std::byte> block) { return take_stamp(block).stamp; }
 
 namespace {
 
 class Decoder {
  public:
-  explicit Decoder(BlockReader& columns) : columns_(columns) {}
+  Decoder(BlockReader& columns, const WantsName& wants) : columns_(columns), wants_(wants) {}
 
   Result<std::vector<Name>> decode(std::uint32_t frames) {
     const std::uint64_t names = take_count();
     const std::uint64_t chains = take_count();
     take_texts(take_count());
-    take_chains(chains);
-    std::vector<Name> decoded;
-    decoded.reserve(std::min(names, kTrustedRows));
-    std::int64_t frame = 0;
-    std::uint64_t next = 0;
-    while (goes_on() && decoded.size() < names) {
-      const std::int64_t step = unzigzag(columns_[kFrames].uleb());
-      const std::uint64_t back = columns_[kChains].uleb();
-      require(-std::int64_t{frames} <= step && step <= std::int64_t{frames} && back <= next);
-      if (is_wrong_) break;
-      frame += step;
-      const std::uint64_t chain = next - back;
-      require(0 <= frame && frame < std::int64_t{frames} && chain < chains_.size());
-      if (is_wrong_) break;
-      if (chain == next) ++next;
-      decoded.push_back({static_cast<std::uint32_t>(frame), chains_[chain]});
-    }
+    require(chains <= columns_[kLengths].left());
+    if (goes_on()) chains_.resize(chains);
+    take_names(names, frames);
+    take_chains();
     if (!goes_on()) return damaged();
+    std::vector<Name> decoded;
+    decoded.reserve(wanted_.size());
+    for (const Wanted& name : wanted_) decoded.push_back({name.frame, chains_[name.chain].chain});
     return decoded;
   }
 
  private:
+  struct Chain {
+    bool is_wanted = false;
+    std::shared_ptr<const InlineChain> chain;
+  };
+  struct Wanted {
+    std::uint32_t frame = 0;
+    std::uint64_t chain = 0;
+  };
+
   [[nodiscard]] bool goes_on() const { return !is_wrong_ && columns_.ok(); }
   void require(bool condition) { is_wrong_ = is_wrong_ || !condition; }
 
@@ -118,26 +123,69 @@ class Decoder {
       texts_.emplace_back(reinterpret_cast<const char*>(text.data()), text.size());
     }
   }
-  std::string take_text(std::size_t column) {
-    const std::uint64_t number = columns_[column].uleb();
-    require(number < texts_.size());
-    return is_wrong_ ? std::string() : texts_[number];
-  }
-  void take_chains(std::uint64_t count) {
-    chains_.reserve(std::min(count, kTrustedRows));
-    std::uint64_t left = kMostRows;
-    while (goes_on() && chains_.size() < count) {
-      const std::uint64_t length = columns_[kLengths].uleb();
-      require(length < left);
+  void take_names(std::uint64_t count, std::uint32_t frames) {
+    std::int64_t frame = 0;
+    std::uint64_t next = 0;
+    for (; goes_on() && count > 0; --count) {
+      const std::int64_t step = unzigzag(columns_[kFrames].uleb());
+      const std::uint64_t back = columns_[kChains].uleb();
+      require(-std::int64_t{frames} <= step && step <= std::int64_t{frames} && back <= next);
       if (is_wrong_) return;
-      left -= length + 1;
-      InlineChain chain;
-      while (goes_on() && chain.size() <= length) chain.push_back(take_frame());
-      chains_.push_back(share(std::move(chain)));
+      frame += step;
+      const std::uint64_t chain = next - back;
+      require(0 <= frame && frame < std::int64_t{frames} && chain < chains_.size());
+      if (is_wrong_) return;
+      if (chain == next) ++next;
+      if (wants_ && !wants_(static_cast<std::uint32_t>(frame))) continue;
+      chains_[chain].is_wanted = true;
+      wanted_.push_back({static_cast<std::uint32_t>(frame), chain});
     }
   }
-  NamedFrame take_frame() {
-    NamedFrame frame;
+  std::string_view take_text(std::size_t column) {
+    const std::uint64_t number = columns_[column].uleb();
+    require(number < texts_.size());
+    return is_wrong_ ? std::string_view() : texts_[number];
+  }
+  void take_chains() {
+    std::uint64_t left = kMostRows;
+    for (Chain& chain : chains_) {
+      const std::uint64_t length = columns_[kLengths].uleb();
+      require(length < left);
+      if (!goes_on()) return;
+      left -= length + 1;
+      InlineChain frames;
+      for (std::uint64_t i = 0; goes_on() && i <= length; ++i) {
+        const Texts texts = take_frame();
+        if (chain.is_wanted) frames.push_back(texts.named());
+      }
+      if (chain.is_wanted) chain.chain = share(std::move(frames));
+    }
+  }
+  /// A frame as it is in the block.
+  struct Texts {
+    std::string_view name, full_name, module, build_id, reason, file;
+    FrameKind kind{};
+    bool inlined = false;
+    std::uint32_t line = 0;
+    std::uint64_t offset = 0;
+
+    [[nodiscard]] NamedFrame named() const {
+      NamedFrame frame;
+      frame.name = name;
+      frame.full_name = full_name;
+      frame.module = module;
+      frame.build_id = build_id;
+      frame.reason = reason;
+      frame.kind = kind;
+      frame.inlined = inlined;
+      frame.file = file;
+      frame.line = line;
+      frame.offset = offset;
+      return frame;
+    }
+  };
+  Texts take_frame() {
+    Texts frame;
     frame.name = take_text(kFunctions);
     frame.full_name = take_text(kFunctions);
     frame.module = take_text(kPlaces);
@@ -156,17 +204,19 @@ class Decoder {
   }
 
   BlockReader& columns_;
-  std::vector<std::string> texts_;
-  std::vector<std::shared_ptr<const InlineChain>> chains_;
+  const WantsName& wants_;
+  std::vector<std::string_view> texts_;  ///< in the block
+  std::vector<Chain> chains_;
+  std::vector<Wanted> wanted_;
   bool is_wrong_ = false;
 };
 
 }  // namespace
 
-Result<std::vector<Name>> decode_names(std::span<const std::byte> block, std::uint32_t frames) {
+Result<std::vector<Name>> decode_names(std::span<const std::byte> block, std::uint32_t frames, const WantsName& wants) {
   Result<BlockReader> columns = BlockReader::open(block, kVersion, kColumns);
   if (!columns) return std::move(columns).error();
-  return Decoder(*columns).decode(frames);
+  return Decoder(*columns, wants).decode(frames);
 }
 
 }  // namespace flamed::archive

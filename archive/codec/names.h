@@ -5,7 +5,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -20,10 +22,18 @@ struct Name {
   std::shared_ptr<const InlineChain> chain;  ///< never null, not empty; NamedFrame::pending is not kept
 };
 
+/// The block says behind its end which is the lowest of its frames, so that a reader who looks for others need not
+/// unpack it.
 Result<std::vector<std::byte>> encode(std::span<const Name> names);
 
-/// `frames` is the number of frames in the dictionary. Names with the same chain share it. An Error says what is wrong
-/// with the bytes; with code ENOTSUP they have another version.
-Result<std::vector<Name>> decode_names(std::span<const std::byte> block, std::uint32_t frames);
+/// That frame. Empty: flamed's first versions did not say it.
+[[nodiscard]] std::optional<std::uint32_t> lowest_frame_in(std::span<const std::byte> block);
+
+/// Whether a frame's name is wanted.
+using WantsName = std::function<bool(std::uint32_t frame)>;
+/// The names that are wanted; without `wants`, all. `frames` is the number of frames in the dictionary. Names with the
+/// same chain share it. An Error says what is wrong with the bytes; with code ENOTSUP they have another version.
+Result<std::vector<Name>> decode_names(std::span<const std::byte> block, std::uint32_t frames,
+                                       const WantsName& wants = {});
 
 }  // namespace flamed::archive

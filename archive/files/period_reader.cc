@@ -102,11 +102,11 @@ Status PeriodReader::for_each_additions(std::int64_t session, std::int64_t after
   return for_each("additions", *rows, visit);
 }
 
-Status PeriodReader::for_each_names(std::int64_t session, std::int64_t after, const Visit& visit) {
-  Result<Statement> rows =
-      Statement::prepare(connection_.get(), blocks_of("names") + "minute.id > ? AND session = ? ORDER BY minute.id");
+Status PeriodReader::for_each_names(std::int64_t session, std::int64_t after, std::int64_t until, const Visit& visit) {
+  Result<Statement> rows = Statement::prepare(
+      connection_.get(), blocks_of("names") + "minute.id > ? AND minute.id <= ? AND session = ? ORDER BY minute.id");
   if (!rows) return std::move(rows).error();
-  rows->bind(1, after).bind(2, session);
+  rows->bind(1, after).bind(2, until).bind(3, session);
   return for_each("names", *rows, visit);
 }
 

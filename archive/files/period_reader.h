@@ -57,8 +57,7 @@ class PeriodReader {
   using Visit = std::function<Status(std::int64_t, std::span<const std::byte>)>;
   /// Of the session's minutes in (after, until], ascending. Stops at the first Error.
   Status for_each_additions(std::int64_t session, std::int64_t after, std::int64_t until, const Visit& visit);
-  /// Likewise, of all minutes after `after`.
-  Status for_each_names(std::int64_t session, std::int64_t after, const Visit& visit);
+  Status for_each_names(std::int64_t session, std::int64_t after, std::int64_t until, const Visit& visit);
   Status pairs_of(std::int64_t minute, const Visit& visit);
   Status names_of(std::int64_t minute, const Visit& visit);
   /// Also in a file of a flamed that kept no single samples.

@@ -84,13 +84,15 @@ class SessionCopy {
   /// An Error: the file can't be written.
   Status run(std::span<const MinuteIndex::Row> rows) {
     const std::int64_t session = rows.front().session.id;
-    Status read = reader_.for_each_names(session, 0, [&](std::int64_t, std::span<const std::byte> block) -> Status {
-      // The frames may be some that no minute of the excerpt has.
-      const Result<std::vector<Name>> names = decode_names(block, std::numeric_limits<std::uint32_t>::max());
-      if (!names) return {};  // these frames have no names
-      for (const Name& name : *names) renumbering_.name(name.frame, name.chain);
-      return {};
-    });
+    Status read = reader_.for_each_names(session, 0, std::numeric_limits<std::int64_t>::max(),
+                                         [&](std::int64_t, std::span<const std::byte> block) -> Status {
+                                           // The frames may be some that no minute of the excerpt has.
+                                           const Result<std::vector<Name>> names =
+                                               decode_names(block, std::numeric_limits<std::uint32_t>::max());
+                                           if (!names) return {};  // these frames have no names
+                                           for (const Name& name : *names) renumbering_.name(name.frame, name.chain);
+                                           return {};
+                                         });
     const auto* next = rows.data();
     const auto* const end = next + rows.size();
     if (read) {

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "archive/reading/past_names.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
+#include <map>
 #include <utility>
+
+#include "archive/codec/names.h"
+#include "base/result.h"
 
 namespace flamed::archive {
 namespace {
@@ -26,46 +31,110 @@ std::size_t PastNames::HashOfChain::operator()(const std::shared_ptr<const Inlin
   return hash;
 }
 
-std::uint64_t PastNames::hash_of(const Frame& frame) {
-  return store::mix(store::mix(frame.offset) ^ frame.module.value);
+std::uint32_t PastNames::add_dictionary() {
+  const std::lock_guard lock(mutex_);
+  blocks_.emplace_back();
+  return static_cast<std::uint32_t>(blocks_.size() - 1);
 }
 
-std::uint32_t PastNames::add(const Frame& frame, const std::shared_ptr<const std::string>& module) {
+void PastNames::add(const Frame& frame, const std::shared_ptr<const std::string>& module, std::uint32_t dictionary,
+                    std::uint32_t number) {
   const std::lock_guard lock(mutex_);
   const auto place = static_cast<std::uint32_t>(named_.size());
-  named_.push_back({store::PackedFrame(frame)});
+  named_.push_back({store::PackedFrame(frame), dictionary, number});
   modules_.push_back(module);
-  static_cast<void>(index_.make_room([&](std::uint32_t other) { return hash_of(named_[other].frame); }));
-  index_.insert(hash_of(frame), place);
-  return place;
+  of_module_[frame.module.value].push_back(place);
 }
 
-void PastNames::set(std::uint32_t place, std::shared_ptr<const InlineChain> chain) {
+void PastNames::add_block(std::uint32_t dictionary, std::span<const std::byte> block, std::uint32_t frames) {
   const std::lock_guard lock(mutex_);
+  blocks_[dictionary].push_back({{block.begin(), block.end()}, lowest_frame_in(block).value_or(0), frames});
+  block_bytes_ += sizeof(Block) + block.size();
+}
+
+void PastNames::look_up(std::vector<std::uint32_t>& places) const {
+  std::sort(places.begin(), places.end(),
+            [&](std::uint32_t a, std::uint32_t b) { return named_[a].number < named_[b].number; });
+  const auto from = [&](std::uint32_t number) {
+    return std::lower_bound(places.begin(), places.end(), number,
+                            [&](std::uint32_t place, std::uint32_t least) { return named_[place].number < least; });
+  };
+  std::vector<Block>& blocks = blocks_[named_[places.front()].dictionary];
+  for (std::uint32_t i = 0; i < blocks.size(); ++i) {
+    Block& block = blocks[i];
+    const auto end = from(block.frames);
+    const auto is_open = [&](std::uint32_t place) { return named_[place].looked <= i; };
+    if (std::none_of(from(block.lowest), end, is_open)) continue;
+    std::uint32_t lowest = block.frames;
+    const auto is_wanted = [&](std::uint32_t number) {
+      lowest = std::min(lowest, number);
+      const auto found = from(number);
+      return found != end && named_[*found].number == number && is_open(*found);
+    };
+    const Result<std::vector<Name>> names = decode_names(block.bytes, block.frames, is_wanted);
+    block.lowest = names ? lowest : block.frames;
+    if (!names) continue;  // these frames have no names; what was sampled is known all the same
+    for (const Name& name : *names) set(named_[*from(name.frame)], name.chain);
+  }
+  for (const std::uint32_t place : places) named_[place].looked = static_cast<std::uint32_t>(blocks.size());
+}
+
+void PastNames::set(Named& named, std::shared_ptr<const InlineChain> chain) const {
   const auto [known, is_new] = chain_numbers_.try_emplace(std::move(chain), chains_.size() + 1);
   if (is_new) {
     chain_bytes_ += memory_of(*known->first) + kRowBytes;
     chains_.push_back(known->first);
   }
-  named_[place].chain = static_cast<std::uint32_t>(known->second);
+  named.chain = static_cast<std::uint32_t>(known->second);
+}
+
+std::vector<std::uint32_t> PastNames::places_of(std::span<const Frame> frames,
+                                                std::span<const std::shared_ptr<const InlineChain>> chains) const {
+  std::vector<std::uint32_t> places(frames.size(), kNone);
+  std::vector<std::pair<Frame, std::uint32_t>> wanted;  // with its place in `frames`
+  for (std::uint32_t i = 0; i < frames.size(); ++i) {
+    if (chains[i] == nullptr && is_past(frames[i])) wanted.emplace_back(frames[i], i);
+  }
+  std::sort(wanted.begin(), wanted.end());
+  for (auto first = wanted.begin(); first != wanted.end();) {
+    const ModuleId module = first->first.module;
+    const auto end = std::find_if(first, wanted.end(), [&](const auto& other) { return other.first.module != module; });
+    const auto known = of_module_.find(module.value);
+    if (known != of_module_.end()) {
+      for (const std::uint32_t place : known->second) {
+        const Frame frame = named_[place].frame;
+        for (auto at = std::lower_bound(first, end, std::pair(frame, 0U)); at != end && at->first == frame; ++at) {
+          places[at->second] = place;
+        }
+      }
+    }
+    first = end;
+  }
+  return places;
 }
 
 void PastNames::name(std::span<const Frame> frames, std::span<std::shared_ptr<const InlineChain>> chains) const {
   const std::lock_guard lock(mutex_);
+  const std::vector<std::uint32_t> places = places_of(frames, chains);
+  std::map<std::uint32_t, std::vector<std::uint32_t>> to_look_up;  // by dictionary
+  for (const std::uint32_t place : places) {
+    if (place == kNone) continue;
+    const Named& named = named_[place];
+    if (named.looked < blocks_[named.dictionary].size()) to_look_up[named.dictionary].push_back(place);
+  }
+  for (auto& [dictionary, of_it] : to_look_up) look_up(of_it);
   for (std::size_t i = 0; i < frames.size(); ++i) {
-    if (chains[i] != nullptr || !is_past(frames[i])) continue;
-    const store::PackedFrame wanted(frames[i]);
-    const std::uint32_t place =
-        index_.find(hash_of(frames[i]), [&](std::uint32_t other) { return named_[other].frame == wanted; });
-    if (place == store::IdIndex::kNone) continue;
-    const std::uint32_t chain = named_[place].chain;
-    chains[i] = chain != 0 ? chains_[chain - 1] : unknown(frames[i], *modules_[place]);
+    if (places[i] == kNone) continue;
+    const std::uint32_t chain = named_[places[i]].chain;
+    chains[i] = chain != 0 ? chains_[chain - 1] : unknown(frames[i], *modules_[places[i]]);
   }
 }
 
 std::size_t PastNames::bytes() const {
   const std::lock_guard lock(mutex_);
-  return budget_.used_bytes() + named_.capacity() * sizeof(Named) + modules_.capacity() * sizeof(modules_.front()) +
+  constexpr std::size_t kBytesOfModule = 128;
+  return block_bytes_ + of_module_.size() * kBytesOfModule + named_.size() * sizeof(std::uint32_t) +
+         named_.capacity() * sizeof(Named) + modules_.capacity() * sizeof(modules_.front()) +
          chains_.capacity() * sizeof(chains_.front()) + chain_bytes_;
 }
 

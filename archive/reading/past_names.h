@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PastNames: what frames from the archive are called, by the Frame that stands for them in a snapshot. One thread adds,
-// any thread asks.
+// PastNames: what frames from the archive are called, by the Frame that stands for them in a snapshot. Blocks of names
+// stay packed until somebody asks for a name in them: most are in no answer. One thread adds, any thread asks.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,6 @@
 
 #include "base/identity.h"
 #include "base/named_frame.h"
-#include "store/containers/budget.h"
-#include "store/containers/id_index.h"
 #include "store/ring/call_tree.h"
 
 namespace flamed::archive {
@@ -33,13 +31,19 @@ inline constexpr std::uint64_t kPastKernelFrames = std::uint64_t{1} << 47;
 
 class PastNames {
  public:
-  PastNames() : index_(budget_) {}
+  PastNames() = default;
   PastNames(const PastNames&) = delete;
   PastNames& operator=(const PastNames&) = delete;
 
-  /// Returns the frame's place. Until it has a chain, it is shown as unknown, in the module's file of this name.
-  std::uint32_t add(const Frame& frame, const std::shared_ptr<const std::string>& module);
-  void set(std::uint32_t place, std::shared_ptr<const InlineChain> chain);
+  /// Of a session: its frames have numbers of their own.
+  std::uint32_t add_dictionary();
+  /// Until the frame has a name, it is shown as unknown, in the module's file of this name. `number`: in the
+  /// dictionary.
+  void add(const Frame& frame, const std::shared_ptr<const std::string>& module, std::uint32_t dictionary,
+           std::uint32_t number);
+  /// Names (archive/codec/names.h) of some of the dictionary's first `frames`. Those of a later block replace earlier
+  /// ones; what can't be read of it has none.
+  void add_block(std::uint32_t dictionary, std::span<const std::byte> block, std::uint32_t frames);
 
   /// Fills those chains that are null and whose frames are known here.
   void name(std::span<const Frame> frames, std::span<std::shared_ptr<const InlineChain>> chains) const;
@@ -49,8 +53,18 @@ class PastNames {
  private:
   struct Named {
     store::PackedFrame frame;
-    std::uint32_t chain = 0;  ///< in chains_, from 1; 0: none
+    std::uint32_t dictionary = 0;
+    std::uint32_t number = 0;
+    std::uint32_t looked = 0;  ///< so many of the dictionary's blocks were looked through
+    std::uint32_t chain = 0;   ///< in chains_, from 1; 0: none
   };
+  struct Block {
+    std::vector<std::byte> bytes;
+    std::uint32_t lowest = 0;  ///< no frame below it
+    std::uint32_t frames = 0;  ///< nor from here on
+  };
+
+  static constexpr std::uint32_t kNone = 0xffffffffU;
 
   struct HashOfChain {
     std::size_t operator()(const std::shared_ptr<const InlineChain>& chain) const;
@@ -61,17 +75,24 @@ class PastNames {
     }
   };
 
-  [[nodiscard]] static std::uint64_t hash_of(const Frame& frame);
+  /// Places in named_ of those that are known here and have no chain yet, else kNone.
+  [[nodiscard]] std::vector<std::uint32_t> places_of(std::span<const Frame> frames,
+                                                     std::span<const std::shared_ptr<const InlineChain>> chains) const;
+  /// Looks for names of frames of one dictionary, by their places in named_, which it sorts.
+  void look_up(std::vector<std::uint32_t>& places) const;
+  void set(Named& named, std::shared_ptr<const InlineChain> chain) const;
 
   mutable std::mutex mutex_;  ///< guards everything below
-  store::Budget budget_{SIZE_MAX};
-  store::IdIndex index_;
-  std::vector<Named> named_;
+  mutable std::vector<Named> named_;
+  /// Places in named_. An answer has frames of few of all modules, so that a table by frame would not pay.
+  std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> of_module_;
   std::vector<std::shared_ptr<const std::string>> modules_;  ///< of named_
-  std::vector<std::shared_ptr<const InlineChain>> chains_;
+  mutable std::vector<std::vector<Block>> blocks_;           ///< by dictionary
+  std::size_t block_bytes_ = 0;
+  mutable std::vector<std::shared_ptr<const InlineChain>> chains_;
   /// From 1. Most frames of a function have the same one, in whatever minutes they were met.
-  std::unordered_map<std::shared_ptr<const InlineChain>, std::size_t, HashOfChain, SameChain> chain_numbers_;
-  std::size_t chain_bytes_ = 0;
+  mutable std::unordered_map<std::shared_ptr<const InlineChain>, std::size_t, HashOfChain, SameChain> chain_numbers_;
+  mutable std::size_t chain_bytes_ = 0;
 };
 
 }  // namespace flamed::archive

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "archive/codec/minute.h"
-#include "archive/codec/names.h"
 #include "archive/codec/samples.h"
 #include "archive/codec/sum.h"
 #include "archive/reading/single_samples.h"
@@ -87,8 +86,7 @@ std::size_t PastSpace::bytes() const {
   std::size_t numbers = 0;
   for (const auto* dictionaries : {&dictionaries_, &sum_dictionaries_}) {
     for (const auto& [session, known] : *dictionaries) {
-      numbers += known.frames.size() + known.places.size() + known.stacks.size() + known.threads.size() +
-                 known.processes.size();
+      numbers += known.frames.size() + known.stacks.size() + known.threads.size() + known.processes.size();
     }
   }
   constexpr std::size_t kRowOfMaps = 128;  // of a process's or a thread's rows in the maps
@@ -99,7 +97,7 @@ std::size_t PastSpace::bytes() const {
 
 Status PastSpace::load(MinuteIndex& index, const MinuteIndex::Row& row) {
   if (has(row)) return {};
-  Dictionary& known = dictionaries_.try_emplace(row.session, dictionary_of(index.session(row.session))).first->second;
+  Dictionary& known = dictionary_in(dictionaries_, index, row.session);
   if (known.problem) return *known.problem;
   if (Status read = read_dictionary(index, row, known); !read) {
     if (read.error().code() == EBADMSG) known.problem = read.error();
@@ -138,11 +136,21 @@ Status PastSpace::load(MinuteIndex& index, const MinuteIndex::Row& row) {
   });
 }
 
-PastSpace::Dictionary PastSpace::dictionary_of(const MinuteIndex::Session& session) const {
+PastSpace::Dictionary PastSpace::dictionary_of(std::uint64_t boot) const {
   Dictionary known;
-  known.boot = session.boot_id == boot_.id ? 0 : number_of_boot(session.boot_id);
+  known.names = names_->add_dictionary();
+  known.boot = boot;
   known.stacks.push_back(store::kEmptyStack.value);
   return known;
+}
+
+PastSpace::Dictionary& PastSpace::dictionary_in(std::map<MinuteIndex::SessionKey, Dictionary>& dictionaries,
+                                                const MinuteIndex& index,
+                                                const MinuteIndex::SessionKey& session) const {
+  const auto found = dictionaries.find(session);
+  if (found != dictionaries.end()) return found->second;
+  const std::string& boot = index.session(session).boot_id;
+  return dictionaries.emplace(session, dictionary_of(boot == boot_.id ? 0 : number_of_boot(boot))).first->second;
 }
 
 void PastSpace::add_entries(const Minute& minute, const Dictionary& known,
@@ -159,7 +167,7 @@ Status PastSpace::load(MinuteIndex& index, std::span<const MinuteIndex::Sum* con
   const auto first = std::find_if(sums.begin(), sums.end(), is_missing);
   if (first == sums.end()) return {};
   const MinuteIndex::SessionKey key = (*first)->session;
-  Dictionary& known = sum_dictionaries_.try_emplace(key, dictionary_of(index.session(key))).first->second;
+  Dictionary& known = dictionary_in(sum_dictionaries_, index, key);
   if (known.problem) return *known.problem;
   const Result<PeriodReader*> reader = index.reader(key.file);
   if (!reader) return reader.error();
@@ -207,9 +215,7 @@ Status PastSpace::add_sum(const PeriodReader::SumBlocks& blocks, const MinuteInd
     if (!additions) return Error(additions.error()).with_code(EBADMSG);
     const Result<Minute> short_sum = decode(blocks.short_pairs, additions->after());
     if (!short_sum) return short_sum.error();
-    Dictionary own;
-    own.boot = known.boot;
-    own.stacks = {store::kEmptyStack.value};
+    Dictionary own = dictionary_of(known.boot);
     add(*additions, own, row.session, row.newest_row);
     add_entries(*short_sum, own, entries);
     std::erase_if(sum->pairs, [&](const Pair& pair) { return known.threads_of_several[pair.thread]; });
@@ -232,28 +238,25 @@ Status PastSpace::read_dictionary(MinuteIndex& index, const MinuteIndex::Row& ro
   if (row.id <= known.read_until) return {};
   const Result<PeriodReader*> reader = index.reader(row.session.file);
   if (!reader) return reader.error();
+  std::map<std::int64_t, std::uint32_t> frames;  // that are known after a minute
   const auto take = [&](std::int64_t minute, std::span<const std::byte> block) -> Status {
     const Result<Additions> additions = decode_additions(block, known.size);
     if (!additions) return Error(additions.error()).with_code(EBADMSG);
     add(*additions, known, row.session, minute);
     known.read_until = minute;
+    frames[minute] = known.size.frames;
     return {};
   };
   if (Status read = (*reader)->for_each_additions(row.session.id, known.read_until, row.id, take); !read) return read;
   known.read_until = row.id;
-  return (*reader)->for_each_names(row.session.id, known.names_until,
-                                   [&](std::int64_t minute, std::span<const std::byte> block) -> Status {
-                                     if (minute > known.read_until) return {};
-                                     known.names_until = minute;
-                                     const Result<std::vector<Name>> names = decode_names(block, known.size.frames);
-                                     if (!names)
-                                       return {};  // these frames have no names; what was sampled is known all the same
-                                     for (const Name& name : *names) {
-                                       const std::uint32_t place = known.places[name.frame];
-                                       if (place != 0) names_->set(place - 1, name.chain);
-                                     }
-                                     return {};
-                                   });
+  return (*reader)->for_each_names(
+      row.session.id, known.names_until, row.id, [&](std::int64_t minute, std::span<const std::byte> block) -> Status {
+        known.names_until = minute;
+        const auto of_minute = frames.find(minute);
+        const bool is_known = of_minute != frames.end();
+        names_->add_block(known.names, block, is_known ? of_minute->second : known.size.frames);
+        return {};
+      });
 }
 
 void PastSpace::add(const Additions& additions, Dictionary& known, MinuteIndex::SessionKey session,
@@ -300,7 +303,9 @@ void PastSpace::add_frame(const FrameAddition& added, Dictionary& known) {
   const std::uint32_t id = frames_.allocate().value_or(0);
   frames_.writable(id) = PackedFrame(frame);
   known.frames.push_back(frame_base_ + id);
-  known.places.push_back(module == nullptr ? 0 : names_->add(without_mark(frame), *module) + 1);
+  if (module != nullptr) {
+    names_->add(without_mark(frame), *module, known.names, static_cast<std::uint32_t>(known.frames.size() - 1));
+  }
 }
 
 store::SharedValue<std::string> PastSpace::shared(std::string_view text) {

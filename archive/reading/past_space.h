@@ -95,10 +95,11 @@ class PastSpace {
   struct Dictionary {
     DictionarySize size;
     std::int64_t read_until = 0, names_until = 0;
-    Ids modules, frames, places, stacks, threads, processes;
+    Ids modules, frames, stacks, threads, processes;
     std::vector<std::shared_ptr<const std::string>> module_names;
     std::vector<bool> several;             ///< by number of a process: it stands for several
     std::vector<bool> threads_of_several;  ///< by number
+    std::uint32_t names = 0;               ///< PastNames::add_dictionary()
     std::uint64_t boot = 0;                ///< 0: this one; otherwise a number that tells boots apart
     std::optional<Error> problem{};
   };
@@ -117,7 +118,9 @@ class PastSpace {
 
   Status add_sum(const PeriodReader::SumBlocks& blocks, const MinuteIndex::Sum& row, Processes processes,
                  Dictionary& known);
-  [[nodiscard]] Dictionary dictionary_of(const MinuteIndex::Session& session) const;
+  [[nodiscard]] Dictionary dictionary_of(std::uint64_t boot) const;
+  Dictionary& dictionary_in(std::map<MinuteIndex::SessionKey, Dictionary>& dictionaries, const MinuteIndex& index,
+                            const MinuteIndex::SessionKey& session) const;
   /// As the histogram of a slot has them.
   static void add_entries(const Minute& minute, const Dictionary& known, std::vector<store::HistogramEntry>& entries);
   Status read_dictionary(MinuteIndex& index, const MinuteIndex::Row& row, Dictionary& known);

@@ -106,6 +106,18 @@ void use_names(std::span<const std::byte> block) {
   if (!again.ok()) std::abort();
   const Result<std::vector<Name>> read = flamed::archive::decode_names(*again, 100);
   if (!read.ok() || read->size() != names->size()) std::abort();
+  const auto is_even = [](std::uint32_t frame) { return frame % 2 == 0; };
+  const Result<std::vector<Name>> some = flamed::archive::decode_names(*again, 100, is_even);
+  if (!some.ok()) std::abort();
+  auto next = some->begin();
+  const std::optional<std::uint32_t> lowest = flamed::archive::lowest_frame_in(*again);
+  for (const Name& name : *names) {
+    if (!lowest || name.frame < *lowest) std::abort();
+    if (!is_even(name.frame)) continue;
+    if (next == some->end() || next->frame != name.frame || *next->chain != *name.chain) std::abort();
+    ++next;
+  }
+  if (next != some->end()) std::abort();
   for (std::size_t i = 0; i < names->size(); ++i) {
     if ((*read)[i].frame != (*names)[i].frame || *(*read)[i].chain != *(*names)[i].chain) std::abort();
   }

@@ -437,6 +437,32 @@ TEST_CASE("names are read as they were written, and chains that were shared stil
   }
 }
 
+TEST_CASE("only the names that are wanted are read, and a block says which is the lowest of its frames") {
+  Random random(8);
+  for (int i = 0; i < 300; ++i) {
+    const auto frames = static_cast<std::uint32_t>(1 + random.below(1000));
+    std::vector<Name> names = random_names(random, frames);
+    const std::vector<std::byte> block = encode(std::span<const Name>(names)).value();
+    const auto by_frame = [](const Name& a, const Name& b) { return a.frame < b.frame; };
+    if (!names.empty()) {
+      CHECK(lowest_frame_in(block) == std::min_element(names.begin(), names.end(), by_frame)->frame);
+    }
+    const auto is_wanted = [](std::uint32_t frame) { return frame % 3 == 0; };
+    const auto some = decode_names(block, frames, is_wanted);
+    REQUIRE(some.ok());
+    std::erase_if(names, [&](const Name& name) { return !is_wanted(name.frame); });
+    REQUIRE(some->size() == names.size());
+    for (std::size_t n = 0; n < names.size(); ++n) {
+      CHECK((*some)[n].frame == names[n].frame);
+      CHECK(*(*some)[n].chain == *names[n].chain);
+    }
+    // Of flamed's first versions, which did not say it.
+    const std::span<const std::byte> older = take_stamp(block).block;
+    CHECK_FALSE(lowest_frame_in(older));
+    CHECK(decode_names(older, frames, is_wanted)->size() == names.size());
+  }
+}
+
 TEST_CASE("names of frames that are not in the dictionary are refused, and damage does not change a name") {
   const std::vector<Name> names{{5, share({NamedFrame{"f", "lib", FrameKind::kNative, ""}})}};
   const auto block = encode(std::span<const Name>(names));

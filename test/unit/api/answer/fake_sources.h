@@ -7,6 +7,7 @@
 
 #include <map>
 #include <memory>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -54,6 +55,14 @@ class FakeSources : public Sources {
         started_{kNowNs - history_ns} {}
 
   [[nodiscard]] store::Snapshot await_snapshot() const override { return store_.snapshot(); }
+  /// There is no disk; it remembers what was asked of it.
+  [[nodiscard]] store::Snapshot with_history(const store::Snapshot& snapshot,
+                                             std::span<const store::WallWindow> /*windows*/,
+                                             const store::Detail& detail) const override {
+    asked_of_disk = detail;
+    return snapshot;
+  }
+  mutable store::Detail asked_of_disk;
   [[nodiscard]] std::uint64_t await_revision() const override { return store_.revision(); }
   [[nodiscard]] store::FrameNamer& namer() override { return namer_; }
   [[nodiscard]] Health health() const override { return health_; }

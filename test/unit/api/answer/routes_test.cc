@@ -49,6 +49,29 @@ std::string header(const Response& response, std::string_view name) {
 
 bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
+TEST_CASE("what is on disk is read from sums only for answers that tell neither threads nor stacks apart") {
+  Fixture fixture;
+  const auto asked = [&](const std::string& target) {
+    CAPTURE(target);
+    CHECK(fixture.get(target).status == 200);
+    return fixture.sources.asked_of_disk;
+  };
+  for (const char* processes : {"/processes", "/processes?group=program", "/timeline?step=600s&processes=3",
+                                "/processes?exe=worker&side=kernel"}) {
+    CHECK(asked(processes).only_processes);
+    CHECK(asked(processes).step_ns >= 600 * kNsPerSecond);
+    CHECK_FALSE(asked(processes).each_process);
+  }
+  CHECK(asked("/processes?pid=123").each_process);
+  CHECK(asked("/timeline?tree=123").each_process);
+  CHECK(asked("/timeline?step=60s").step_ns == 60 * kNsPerSecond);
+  for (const char* threads :
+       {"/threads", "/profile", "/heatmap", "/processes?tid=123", "/processes?comm=worker", "/timeline?comm=worker",
+        "/processes?measure=wait", "/timeline?measure=wall", "/timeline?offset_from=10&offset_to=20"}) {
+    CHECK_FALSE(asked(threads).only_processes);
+  }
+}
+
 TEST_CASE("only answers about samples are shared") {
   struct Case {
     std::string what;

@@ -393,6 +393,29 @@ TEST_CASE("what was never named is shown by its place") {
   CHECK(joined(store::test::folded(profile)).find("[unknown] (program+0x10)") != std::string::npos);
 }
 
+TEST_CASE("a better name that came with a later minute replaces the first one, once that minute is read") {
+  const TemporaryDirectory folder;
+  TestStore before(kCountsAlone);
+  TestHistory on_disk(before, folder.path("history"));
+  on_disk.symbolizer.why_unknown = "no debug file";
+  sample(before, 1);
+  before.pass(10);
+  on_disk.history.write();
+  on_disk.symbolizer.why_unknown.clear();
+  sample(before, 1);
+  end(before, on_disk);
+  Later after(before, folder.path("history"), kNsPerMinute);
+  const auto stacks = [&](int minutes) {
+    const WallWindow window{kNoon, {kNoon.ns + minutes * kNsPerMinute}};
+    const Snapshot snapshot = after.with(window);
+    return joined(store::test::folded(store::build_profile(snapshot, Selection{window}, after.namer)));
+  };
+  CHECK(stacks(1).find("[unknown] (lib)") != std::string::npos);
+  CHECK(stacks(2).find("[unknown] (lib)") == std::string::npos);
+  CHECK(stacks(2).find("f1;f16") != std::string::npos);
+  CHECK(stacks(1).find("f1;f16") != std::string::npos);
+}
+
 TEST_CASE("more than the budget is left out, oldest first, and the answer says so") {
   const TemporaryDirectory folder;
   TestStore before(kCountsAlone);
