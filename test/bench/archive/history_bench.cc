@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What questions about history on disk cost, as one JSON object on stdout: of the host of synthetic_host.h, six hours
-// of which are repeated for so many days. Each question is asked by a process that has read nothing yet, first with no
-// file in the page cache, then again. Writes the history to the folder, unless that exists.
+// of which are repeated for so many days; and the size of an idle host's day. Each question is asked by a process that
+// has read nothing yet, first with no file in the page cache, then again. Writes the history to the folder, unless that
+// exists.
 //
 //   history_bench FOLDER [days]          (default 28)
 #include <fcntl.h>
@@ -19,6 +20,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -62,6 +64,17 @@ Name name_of(std::uint32_t number, const Frame& frame) {
   return {number, share({named})};
 }
 
+store::ProcessInfo info_of(const store::Program& program, WallTime started) {
+  store::ProcessInfo info;
+  info.id = {program.pid, program.start};
+  info.comm = "tool" + std::to_string(program.module);
+  info.executable = "/usr/bin/" + info.comm;
+  info.command_line = info.comm + " --input file" + std::to_string(program.pid);
+  info.started = started;
+  info.uid = 1000;
+  return info;
+}
+
 /// Programs that live for a minute, as the daemon learns of them.
 class ShortLived {
  public:
@@ -70,28 +83,67 @@ class ShortLived {
     if (!known_.empty() && known_.front().pid == now.front().pid) return;
     for (const store::Program& program : known_) store.end_process({program.pid, program.start}, clock.wall());
     known_ = now;
-    for (const store::Program& program : known_) {
-      store::ProcessInfo info;
-      info.id = {program.pid, program.start};
-      info.comm = "tool" + std::to_string(program.module);
-      info.executable = "/usr/bin/" + info.comm;
-      info.command_line = info.comm + " --input file" + std::to_string(program.pid);
-      info.started = clock.wall();
-      info.uid = 1000;
-      store.update_process(info);
-    }
+    for (const store::Program& program : known_) store.update_process(info_of(program, clock.wall()));
   }
 
  private:
   std::vector<store::Program> known_;
 };
 
+/// Two busy CPUs.
+class BusyHost {
+ public:
+  void run_second(ManualClock& clock, store::Store& store) {
+    host_.run_second(clock.monotonic());
+    short_lived_.follow(host_, clock, store);
+    clock.advance_ns(kNsPerSecond);
+    host_.store_second(store);
+  }
+
+ private:
+  store::SyntheticHost host_;
+  ShortLived short_lived_;
+};
+
+/// A hundredth of a CPU, of thirty services that do little else than wake up: forty stacks each. And a program that is
+/// sampled once in each minute.
+class IdleHost {
+ public:
+  IdleHost() {
+    for (std::uint32_t i = 0; i < 30; ++i) {
+      services_.push_back({16 + i, static_cast<std::int32_t>(500 + i), 1, 1});
+      for (int stack = 0; stack < 40; ++stack) services_.back().stack(random_, stacks_.emplace_back());
+    }
+  }
+  void run_second(ManualClock& clock, store::Store& store) {
+    clock.advance_ns(kNsPerSecond);
+    const std::size_t stack = random_() % stacks_.size();
+    add(clock, store, services_[stack / 40], stacks_[stack]);
+    if (second_++ % 60 != 0) return;
+    const store::Program program{60, static_cast<std::int32_t>(10'000 + second_), 2, 1};
+    store.update_process(info_of(program, clock.wall()));
+    add(clock, store, program, stacks_.front());
+    store.end_process({program.pid, program.start}, {clock.wall().ns + kNsPerSecond / 10});
+  }
+
+ private:
+  static void add(const ManualClock& clock, store::Store& store, const store::Program& program,
+                  const std::vector<Frame>& frames) {
+    store.add({clock.monotonic(), {program.pid, program.start}, program.pid, "program", frames, {}, 0});
+  }
+
+  std::mt19937_64 random_{1};
+  std::vector<store::Program> services_;
+  std::vector<std::vector<Frame>> stacks_;
+  int second_ = 0;
+};
+
 /// Six hours, from noon on.
+template <typename Host>
 std::vector<Recorded> record() {
   ManualClock clock({1000 * kNsPerSecond}, kNoon);
   store::Store store({24 * 60 * kNsPerMinute, 256U << 20}, clock, store::kPeriodNs);
-  store::SyntheticHost host;
-  ShortLived short_lived;
+  Host host;
   Numbering numbering([](ModuleId id) {
     return Module{ModuleKind::kFile, "/usr/lib/lib" + std::to_string(id.value), {}};
   });
@@ -99,10 +151,7 @@ std::vector<Recorded> record() {
   Sums sums;
   std::uint32_t last = 0;
   while (recorded.size() < kMinutes) {
-    host.run_second(clock.monotonic());
-    short_lived.follow(host, clock, store);
-    clock.advance_ns(kNsPerSecond);
-    host.store_second(store);
+    host.run_second(clock, store);
     store.advance(clock.monotonic());
     const store::Snapshot snapshot = store.snapshot();
     for (const store::SealedSlot& sealed : *snapshot.data().sealed) {
@@ -123,10 +172,9 @@ std::vector<Recorded> record() {
   return recorded;
 }
 
-bool write(const std::filesystem::path& folder, int days) {
+bool write(const std::filesystem::path& folder, const std::vector<Recorded>& recorded, int files) {
   std::filesystem::create_directories(folder);
-  const std::vector<Recorded> recorded = record();
-  for (int file = 0; file < 4 * days; ++file) {
+  for (int file = 0; file < files; ++file) {
     const std::string path = period_path(folder, static_cast<std::uint64_t>(file) + 1);
     std::ofstream(path).flush();
     Result<std::unique_ptr<PeriodFile>> into = PeriodFile::create(path);
@@ -231,16 +279,23 @@ void ask(const char* what, const std::string& folder, const store::WallWindow& w
   std::fflush(stdout);
 }
 
+double mib_in(const std::filesystem::path& folder) {
+  double bytes = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) bytes += static_cast<double>(entry.file_size());
+  return bytes / (1 << 20);
+}
+
 std::uint64_t profile(const store::Snapshot& snapshot, const store::Selection& selection, store::FrameNamer& namer) {
   store::QueryBudget budget;
   return store::build_profile(snapshot, selection, {}, namer, budget).value().nodes.front().total_samples;
 }
 
 void ask_all(const std::string& folder, int days) {
-  double bytes = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) bytes += static_cast<double>(entry.file_size());
-  std::printf("{\n  \"days\": %d,\n  \"mib\": %.1f,\n  \"mib_per_day\": %.1f", days, bytes / (1 << 20),
-              bytes / (1 << 20) / days);
+  std::printf("{\n  \"days\": %d,\n  \"mib\": %.1f,\n  \"mib_per_day\": %.1f", days, mib_in(folder),
+              mib_in(folder) / days);
+  const std::filesystem::path idle = folder + "-idle";
+  if (write(idle, record<IdleHost>(), 1)) std::printf(",\n  \"idle_mib_per_day\": %.2f", 4 * mib_in(idle));
+  std::filesystem::remove_all(idle);
   const WallTime now{kNoon.ns + days * kDayNs};
   const store::WallWindow hour{{now.ns - 7 * kDayNs}, {now.ns - 7 * kDayNs + 60 * kNsPerMinute}};
   ask("process_hour", folder, hour, {}, [&](const store::Snapshot& snapshot, store::FrameNamer& namer) {
@@ -274,7 +329,8 @@ int main(int argc, char** argv) {
     return 2;
   }
   const int days = argc > 2 ? std::max(std::atoi(argv[2]), 8) : 28;
-  if (!std::filesystem::exists(argv[1]) && !flamed::archive::write(argv[1], days)) {
+  if (!std::filesystem::exists(argv[1]) &&
+      !flamed::archive::write(argv[1], flamed::archive::record<flamed::archive::BusyHost>(), 4 * days)) {
     std::fprintf(stderr, "cannot write %s\n", argv[1]);
     return 1;
   }
