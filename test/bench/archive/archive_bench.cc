@@ -18,8 +18,10 @@
 #include "archive/codec/additions.h"
 #include "archive/codec/minute.h"
 #include "archive/codec/samples.h"
+#include "archive/codec/sum.h"
 #include "archive/files/archive.h"
 #include "archive/numbering/numbering.h"
+#include "archive/numbering/sums.h"
 #include "base/clock.h"
 #include "store/ring/snapshot_data.h"
 #include "store/ring/store.h"
@@ -51,7 +53,7 @@ struct Kept {
 struct Totals {
   double minutes = 0, pairs = 0, pair_bytes = 0, addition_bytes = 0;
   double number_us = 0, pack_us = 0, append_us = 0, slowest_us = 0, read_us = 0, file_bytes = 0;
-  double so_far_us = 0, samples = 0, sample_bytes = 0, sample_us = 0;
+  double so_far_us = 0, sum_us = 0, write_sums_us = 0, samples = 0, sample_bytes = 0, sample_us = 0;
 };
 
 /// False: what was written can't be read.
@@ -92,6 +94,7 @@ bool run_host(int minutes, int hours, const std::filesystem::path& folder, Total
   store::Store store({24 * 60 * kNsPerMinute, 256U << 20}, clock, store::kPeriodNs);
   store::SyntheticHost host;
   std::optional<Numbering> numbering;
+  Sums sums;
   std::vector<Kept> kept;
   const auto write = [&](const store::Snapshot& snapshot, const store::Slot& slot, Ending ending) {
     const Result<bool> is_new_session = archive.prepare(slot.bounds.wall_start());
@@ -103,6 +106,7 @@ bool run_host(int minutes, int hours, const std::filesystem::path& folder, Total
       if (!read_back(kept, totals)) return false;
       kept.clear();
       numbering.emplace(new_numbering());
+      sums = {};
     }
     const double began = now_us();
     const Numbering::Numbered numbered = numbering->take(snapshot, slot, ending);
@@ -117,6 +121,15 @@ bool run_host(int minutes, int hours, const std::filesystem::path& folder, Total
     if (ending == Ending::kSoFar) {
       totals.so_far_us += ended - began;
       return true;
+    }
+    std::optional<Sum> sum = sums.takes(numbered.minute) ? std::nullopt : sums.finish();
+    sums.add(snapshot, slot, numbered.minute, numbered.additions.gaps);
+    const double summed_at = now_us();
+    totals.sum_us += summed_at - ended;
+    if (sum) {
+      const Result<SumBlocks> blocks = encode(*sum);
+      if (!blocks || !archive.add_sum(*blocks)) return false;
+      totals.write_sums_us += now_us() - summed_at;
     }
     totals.minutes += 1;
     totals.pairs += static_cast<double>(numbered.minute.pairs.size());
@@ -176,6 +189,8 @@ int main(int argc, char** argv) {
   std::printf("  \"pack_us_per_minute\": %.0f,\n", totals.pack_us / totals.minutes);
   std::printf("  \"append_us_per_minute\": %.0f,\n", totals.append_us / totals.minutes);
   std::printf("  \"so_far_us_per_minute\": %.0f,\n", totals.so_far_us / totals.minutes);
+  std::printf("  \"sum_us_per_minute\": %.0f,\n", totals.sum_us / totals.minutes);
+  std::printf("  \"write_sums_us_per_minute\": %.0f,\n", totals.write_sums_us / totals.minutes);
   std::printf("  \"bytes_per_single_sample\": %.2f,\n", totals.sample_bytes / totals.samples);
   std::printf("  \"single_sample_bytes_of_ten_minutes\": %.0f,\n", totals.sample_bytes);
   std::printf("  \"single_samples_us\": %.0f,\n", totals.sample_us);
