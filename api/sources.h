@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/pressure.h"
 #include "store/model/process_info.h"
 #include "store/model/profile.h"
 #include "store/model/selection.h"
@@ -124,6 +125,10 @@ class Sources {
   virtual void cancel_off_cpu(WallTime /*asked*/) {}
   /// What was measured for the request that arrived then. Empty: nothing was.
   [[nodiscard]] virtual std::optional<OffCpuAnswer> take_off_cpu(WallTime /*asked*/) { return std::nullopt; }
+  /// Minutes that began in the window in which the machine was under pressure, oldest first.
+  [[nodiscard]] virtual std::vector<PressedMinute> pressed_minutes(const store::WallWindow& /*window*/) const {
+    return {};
+  }
   /// CPU time of all threads of the machine, or of one process, in the window.
   [[nodiscard]] virtual CpuAccount machine_cpu(const store::WallWindow& window) const = 0;
   [[nodiscard]] virtual CpuAccount process_cpu(const store::WallWindow& window,

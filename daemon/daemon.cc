@@ -45,6 +45,7 @@
 #include "daemon/flow/wait_intake.h"
 #include "daemon/history/history.h"
 #include "daemon/history/history_namer.h"
+#include "daemon/machine/pressure_watch.h"
 #include "daemon/naming/bpf_functions.h"
 #include "daemon/naming/frame_namer.h"
 #include "daemon/naming/jvm_asker.h"
@@ -377,7 +378,8 @@ class Daemon::Parts {
         row_cache_(unwind_ == nullptr ? nullptr : open_row_cache(clock)),
         history_(open_history()),
         history_namer_(namer_, history_ == nullptr ? nullptr : &history_->past()),
-        jvm_asker_(modules_, clock) {}
+        jvm_asker_(modules_, clock),
+        pressure_({.limits = config.pressure, .retention_ns = config.retention_ns}, clock) {}
 
   /// The exit status if it can't begin; it has logged why.
   std::optional<ExitStatus> begin() {
@@ -416,6 +418,7 @@ class Daemon::Parts {
                                           accounts_,
                                           opener_,
                                           budget_,
+                                          pressure_,
                                           stored_});
     Result<std::unique_ptr<api::Server>> server = api::Server::listen(server_options(config_), *sources_);
     if (!server) {
@@ -430,7 +433,7 @@ class Daemon::Parts {
 
   void run(std::span<const char* const> arguments, const sigset_t& signals) {
     Supervisor supervisor({clock_, sampler_->figures(), reader_, module_reader_, store_, *namer_.kept_index(), *server_,
-                           *vitals_, budget_},
+                           *vitals_, budget_, pressure_},
                           config_, arguments);
     supervisor.run(signals);
   }
@@ -582,6 +585,7 @@ class Daemon::Parts {
   const std::unique_ptr<History> history_;     ///< null: minutes are in memory alone
   HistoryNamer history_namer_;
   JvmAsker jvm_asker_;
+  PressureWatch pressure_;
   // Set from begin() on.
   std::optional<Vitals> vitals_;
   std::optional<DaemonSources> sources_;

@@ -9,7 +9,9 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -583,6 +585,28 @@ api::Component DaemonSources::off_cpu_health() const {
   return {"off_cpu", true, "waits are measured exactly when somebody asks (/off_cpu): now nobody does"};
 }
 
+api::Component DaemonSources::pressure_health() const {
+  const PressureWatch::State state = parts_.pressure.state();
+  if (!state.is_on) return {"pressure", true, "minutes under pressure are not marked: pressure is off"};
+  if (!state.problem.empty()) return {"pressure", true, "minutes under pressure are not marked: " + state.problem};
+  const auto percents = [](const auto& share_of) {
+    std::string text;
+    for (std::size_t i = 0; i < kResources; ++i) {
+      const std::optional<double> share = share_of(i);
+      if (!share) continue;
+      text += (text.empty() ? "" : ", ") + std::string(kResourceNames[i]) + " " +
+              std::to_string(std::lround(100 * *share)) + " %";
+    }
+    return text;
+  };
+  const std::string limits = "minutes are marked in which threads waited for so much of the time: " +
+                             percents([&](std::size_t i) { return parts_.config.pressure[i]; });
+  if (!state.last) return {"pressure", true, limits};
+  return {"pressure", true,
+          limits + "; in the last minute " +
+              percents([&](std::size_t i) { return std::optional(state.last->shares[i]); })};
+}
+
 api::Health DaemonSources::health() const {
   const Vitals::Verdict vitals = parts_.vitals.verdict();
   const store::StoreStats store = parts_.store.stats();
@@ -624,6 +648,7 @@ api::Health DaemonSources::health() const {
   health.components.push_back(waits_health());
   health.has_waits = parts_.waits != nullptr && health.components.back().ok;
   health.components.push_back(off_cpu_health());
+  health.components.push_back(pressure_health());
   const symbolizer::WorkerModuleReader::State worker = parts_.module_reader.state();
   health.components.push_back({"symbols", worker.ok, worker.detail});
   const Status kernel_symbols = parts_.kernel_symbols.check();

@@ -18,6 +18,7 @@
 #include "daemon/flow/runtime_stacks.h"
 #include "daemon/flow/stored_until.h"
 #include "daemon/history/history.h"
+#include "daemon/machine/pressure_watch.h"
 #include "daemon/naming/row_cache.h"
 #include "daemon/runtimes/code_heaps.h"
 #include "daemon/runtimes/runtime_modules.h"
@@ -71,6 +72,7 @@ class DaemonSources final : public api::Sources {
     const CpuAccounts& accounts;
     const symbolizer::GuardedOpener& opener;
     const BudgetKeeper& budget;
+    const PressureWatch& pressure;
     StoredUntil& stored;
   };
   explicit DaemonSources(const Parts& parts) : parts_(parts), started_(parts.clock.wall()) {}
@@ -92,6 +94,9 @@ class DaemonSources final : public api::Sources {
   [[nodiscard]] std::optional<api::OffCpuRefusal> begin_off_cpu(const api::OffCpuRequest& request) override;
   void cancel_off_cpu(WallTime asked) override { parts_.off_cpu.cancel(asked); }
   [[nodiscard]] std::optional<api::OffCpuAnswer> take_off_cpu(WallTime asked) override;
+  [[nodiscard]] std::vector<PressedMinute> pressed_minutes(const store::WallWindow& window) const override {
+    return parts_.pressure.minutes(window.from, window.to);
+  }
   [[nodiscard]] api::CpuAccount machine_cpu(const store::WallWindow& window) const override {
     return parts_.accounts.machine(window);
   }
@@ -106,6 +111,7 @@ class DaemonSources final : public api::Sources {
   [[nodiscard]] api::Component history_health() const;
   [[nodiscard]] api::Component waits_health() const;
   [[nodiscard]] api::Component off_cpu_health() const;
+  [[nodiscard]] api::Component pressure_health() const;
   /// Returns when all samples up to a second ago are stored, after a fifth of a second at the latest.
   void await_samples() const;
 

@@ -135,6 +135,7 @@ void Supervisor::run(const sigset_t& signals) {
     if (signal == SIGHUP) reload();
     memory_is_short = memory.look(parts_.clock.monotonic());
     shares.look(parts_.clock.monotonic());
+    parts_.pressure.look();
     parts_.module_reader.look_after();
     judge();
   }

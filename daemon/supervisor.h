@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Supervisor: the main thread's loop. It waits for signals, checks memory, the ELF worker and whether the kernel still
-// identifies clients, and feeds the watchdog only while flamed works.
+// Supervisor: the main thread's loop. It waits for signals, checks memory, pressure, the ELF worker and whether the
+// kernel still identifies clients, and feeds the watchdog only while flamed works.
 #pragma once
 
 #include <signal.h>
@@ -14,6 +14,7 @@
 #include "daemon/budget/budget_keeper.h"
 #include "daemon/config/config.h"
 #include "daemon/flow/reader.h"
+#include "daemon/machine/pressure_watch.h"
 #include "daemon/sampler/sampler_figures.h"
 #include "daemon/vitals.h"
 #include "store/index/kept_index.h"
@@ -38,6 +39,7 @@ class Supervisor {
     const api::Server& server;
     Vitals& vitals;
     BudgetKeeper& budget;
+    PressureWatch& pressure;
   };
   /// `config` is in force, and was read from `arguments` and their file.
   Supervisor(const Parts& parts, Config config, std::span<const char* const> arguments);

@@ -42,7 +42,10 @@ class ViewerSources final : public Sources {
     return all_.process_cpu(window, process);
   }
 
-  // Open to everybody.
+  // Open to everybody. The kernel shows pressure to all users.
+  [[nodiscard]] std::vector<PressedMinute> pressed_minutes(const store::WallWindow& window) const override {
+    return all_.pressed_minutes(window);
+  }
   [[nodiscard]] Health health() const override { return all_.health(); }
   [[nodiscard]] std::vector<Metric> metrics() const override { return all_.metrics(); }
   [[nodiscard]] const Clock& clock() const override { return all_.clock(); }

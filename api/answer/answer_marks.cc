@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,12 +16,17 @@
 #include "api/text/time_expression.h"
 #include "store/query/query.h"
 #include "store/query/restarts.h"
+#include "store/query/worst_waits.h"
 
 namespace flamed::api {
 namespace {
 
 constexpr std::size_t kMostRestarts = 1000;
 constexpr std::string_view kJson = "application/json";
+constexpr std::size_t kMostPressed = 1000;
+/// So many minutes have their waits told: a minute of a large host takes a millisecond.
+constexpr std::size_t kMostExplained = 100;
+constexpr std::size_t kMostWaits = 5;
 
 /// "nginx.service", "container 3f5a9c0d1e2b"
 std::string name_of(const store::Restart& restart) {
@@ -27,6 +34,37 @@ std::string name_of(const store::Restart& restart) {
   constexpr std::size_t kIdLength = 64;
   constexpr std::size_t kShownLength = 12;
   return "container " + (restart.what.size() == kIdLength ? restart.what.substr(0, kShownLength) : restart.what);
+}
+
+/// "pressure: cpu 62 %, io 55 %"
+std::string text_of(const PressedMinute& minute) {
+  std::string text;
+  for (std::size_t i = 0; i < kResources; ++i) {
+    if (!minute.is_high[i]) continue;
+    text += (text.empty() ? "pressure: " : ", ") + std::string(kResourceNames[i]) + " " +
+            std::to_string(std::lround(100 * minute.shares[i])) + " %";
+  }
+  return text;
+}
+
+/// The newest minutes under pressure, and what threads waited for in the newest of these.
+Result<std::vector<Mark>> pressure_marks(const AnswerContext& context, const store::Snapshot& snapshot,
+                                         const store::Selection& selection) {
+  std::vector<PressedMinute> minutes = context.sources.pressed_minutes(selection.window);
+  if (minutes.size() > kMostPressed) minutes.erase(minutes.begin(), minutes.end() - kMostPressed);
+  std::vector<Mark> marks;
+  for (const PressedMinute& minute : minutes) {
+    Mark mark{minute.start, text_of(minute)};
+    mark.pressure.emplace(PressureMark{minute});
+    marks.push_back(std::move(mark));
+  }
+  if (!store::knows_waits(snapshot)) return marks;
+  const std::size_t first = minutes.size() - std::min(minutes.size(), kMostExplained);
+  store::QueryBudget budget = budget_for(context.sources);
+  auto waits = store::worst_waits(snapshot, selection, std::span(minutes).subspan(first), kMostWaits, budget);
+  if (!waits) return waits.error();
+  for (std::size_t i = 0; i < waits->size(); ++i) marks[first + i].pressure->waits = std::move((*waits)[i]);
+  return marks;
 }
 
 Mark mark_of(const Note& note) { return {note.time, note.text, {}, true, note.uid}; }
@@ -51,6 +89,9 @@ Response answer_marks(const AnswerContext& context, const Notes* notes) {
     std::string text = name_of(restart) + " restarted";
     add({time, std::move(text), std::move(restart)});
   }
+  Result<std::vector<Mark>> pressed = pressure_marks(context, snapshot, selection);
+  if (!pressed) return error_response(pressed.error());
+  for (Mark& mark : *pressed) add(std::move(mark));
   if (notes != nullptr) {
     for (const Note& note : notes->in(window)) add(mark_of(note));
   }

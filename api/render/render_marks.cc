@@ -29,13 +29,40 @@ std::string id_of(const store::ProcessInfo& process) {
   return std::to_string(process.id.pid) + "@" + std::to_string(process.id.start_ticks);
 }
 
+std::string_view kind_of(const Mark& mark) {
+  if (mark.pressure) return "pressure";
+  return mark.is_note ? "note" : "restart";
+}
+
+void append_pressure(JsonWriter& json, const PressureMark& mark) {
+  json.key("to_ms").number((mark.minute.start.ns + kNsPerMinute) / kNsPerMs);
+  json.key("pressure").begin_object();
+  for (std::size_t i = 0; i < kResources; ++i) json.key(kResourceNames[i]).number(mark.minute.shares[i]);
+  json.end_object();
+  json.key("waits");
+  if (!mark.waits) {
+    json.null();
+    return;
+  }
+  json.begin_array();
+  for (const store::WorstWait& wait : *mark.waits) {
+    json.begin_object();
+    json.key("id").string(id_of(wait.process)).key("comm").string(wait.process.comm);
+    json.key("reason").string(store::name_of(wait.reason));
+    json.key("seconds").number(cpu_seconds(wait.ns));
+    json.end_object();
+  }
+  json.end_array();
+}
+
 void append_mark(JsonWriter& json, const Mark& mark) {
   json.begin_object();
   json.key("time").time(mark.time);
   json.key("time_ms").number(mark.time.ns / kNsPerMs);
-  json.key("kind").string(mark.is_note ? "note" : "restart");
+  json.key("kind").string(kind_of(mark));
   json.key("text").string(mark.text);
   if (mark.is_note) append_uid(json, "uid", mark.uid);
+  if (mark.pressure) append_pressure(json, *mark.pressure);
   if (mark.restart) {
     const store::ProcessInfo& after = mark.restart->after;
     const store::ProcessInfo& before = mark.restart->before;

@@ -20,8 +20,8 @@ constexpr std::array<std::string_view, 6> kLogLevels{"trace", "debug", "info", "
 
 constexpr unsigned kMinFrequencyHz = 1;
 constexpr unsigned kMaxFrequencyHz = 1000;
-constexpr double kMinCpuPercent = 0.01;
-constexpr double kMaxCpuPercent = 100;
+constexpr double kMinCpuShare = 0.0001;
+constexpr double kMinPressure = 0.01;
 constexpr std::int64_t kMinRetentionNs = kNsPerMinute;
 constexpr std::int64_t kMaxRetentionNs = 31LL * 24 * 60 * kNsPerMinute;
 constexpr std::uint64_t kMinBudgetBytes = 8U << 20;
@@ -76,18 +76,25 @@ Status set_frequency(Config& config, std::string_view text) {
   return {};
 }
 
-Status set_cpu_budget(Config& config, std::string_view text) {
-  if (text == "off") {
-    config.cpu_budget.reset();
-    return {};
-  }
+/// "0.3%" is 0.003.
+Result<double> parse_percent(std::string_view text) {
   if (!text.ends_with('%')) return Error("without a percent sign");
   text.remove_suffix(1);
   double percent = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), percent, std::chars_format::fixed);
   if (error != std::errc{} || end != text.data() + text.size()) return Error("not a number of percent");
-  if (!(percent >= kMinCpuPercent && percent <= kMaxCpuPercent)) return Error("out of range");
-  config.cpu_budget = percent / 100;
+  return percent / 100;
+}
+
+Status set_cpu_budget(Config& config, std::string_view text) {
+  if (text == "off") {
+    config.cpu_budget.reset();
+    return {};
+  }
+  const Result<double> share = parse_percent(text);
+  if (!share) return Error(share.error());
+  if (!(*share >= kMinCpuShare && *share <= 1)) return Error("out of range");
+  config.cpu_budget = *share;
   return {};
 }
 
@@ -147,6 +154,26 @@ Status set_runtimes(Config& config, std::string_view text) {
   }
   if (!is_known) return Error("not a known choice");
   config.runtimes = kinds;
+  return {};
+}
+
+Status set_pressure(Config& config, std::string_view text) {
+  PressureLimits limits;
+  for (std::size_t begin = 0; text != "off" && begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::string_view part = text.substr(begin, end - begin);
+    begin = end + 1;
+    const std::size_t equals = part.find('=');
+    const auto* const name = std::find(kResourceNames.begin(), kResourceNames.end(), part.substr(0, equals));
+    if (name == kResourceNames.end() || equals == std::string_view::npos) return Error("not a known choice");
+    std::optional<double>& limit = limits[static_cast<std::size_t>(name - kResourceNames.begin())];
+    if (limit) return Error("given twice");
+    const Result<double> share = parse_percent(part.substr(equals + 1));
+    if (!share) return Error(share.error());
+    if (!(*share >= kMinPressure && *share <= 1)) return Error("out of range");
+    limit = *share;
+  }
+  config.pressure = limits;
   return {};
 }
 
@@ -212,7 +239,7 @@ bool is_different(const Config& a, const Config& b) {
   return a.*kMember != b.*kMember;
 }
 
-constexpr std::array<Setting, 18> kSettings{{
+constexpr std::array<Setting, 19> kSettings{{
     {"listen", "--listen", "ADDRESS", "HOST:PORT or unix:/PATH, may be repeated; default 127.0.0.1:9090",
      "HOST:PORT with a port from 1 to 65535, such as 127.0.0.1:9091 or [::1]:9090, or a path, such as "
      "unix:/run/flamed/flamed.sock; at most 16 different ones",
@@ -236,6 +263,10 @@ constexpr std::array<Setting, 18> kSettings{{
      "on or off", set_switch<&Config::stack_slices>, is_different<&Config::stack_slices>},
     {"waits", "--waits", "on|off", "visit waiting threads; default on", "on or off", set_switch<&Config::waits>,
      is_different<&Config::waits>},
+    {"pressure", "--pressure", "LIMITS",
+     "mark minutes in which threads waited for so much of the time; default cpu=50%,io=50%,memory=10%",
+     "off, or shares from 1% to 100% for some of cpu, io and memory, such as cpu=50%,io=50%,memory=10%", set_pressure,
+     is_different<&Config::pressure>},
     {"command_lines", "--command-lines", "HOW", "full (default), redacted (no values of options), or off",
      "full, redacted or off", set_command_lines, is_different<&Config::command_lines>},
     {"runtimes", "--runtimes", "WHICH",

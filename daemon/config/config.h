@@ -13,6 +13,7 @@
 
 #include "api/socket/listen_address.h"
 #include "base/clock.h"
+#include "base/pressure.h"
 #include "base/result.h"
 #include "runtimes/runtime_kind.h"
 #include "symbolizer/process/command_line.h"
@@ -34,6 +35,7 @@ struct Config {
   symbolizer::CommandLines command_lines = symbolizer::CommandLines::kFull;
   runtimes::RuntimeKinds runtimes = runtimes::RuntimeKinds::all();  ///< whose functions are shown
   bool waits = true;
+  PressureLimits pressure = kUsualPressureLimits;  ///< from which on minutes are marked
   bool jvm_attach = false;
   std::string debuginfod_urls;  ///< separated by spaces; empty: no server is asked
   std::optional<std::string>
@@ -62,9 +64,9 @@ struct CommandLine {
 };
 
 /// JSON with comments. `listen` may be a list. Keys: listen, token_file, frequency_hz, cpu_budget, retention,
-/// memory_budget, unwind, unwind_memory, stack_slices, waits, command_lines, runtimes, jvm_attach, debuginfod, history,
-/// history_size, history_age, log_level. An unknown key or a bad value is an error that names the line, the key, the
-/// value and what is allowed. Values not given keep those of `config`. `file` is its name.
+/// memory_budget, unwind, unwind_memory, stack_slices, waits, pressure, command_lines, runtimes, jvm_attach,
+/// debuginfod, history, history_size, history_age, log_level. An unknown key or a bad value is an error that names the
+/// line, the key, the value and what is allowed. Values not given keep those of `config`. `file` is its name.
 Status apply_json(std::string_view text, Config& config, const std::string& file = kDefaultConfigFile);
 
 /// `arguments` without the program's name. Reads the configuration file: the one given, which must exist, or the

@@ -2,6 +2,7 @@
 #include "store/query/query.h"
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <utility>
 
@@ -77,6 +78,10 @@ Snapshot with_warnings(const Snapshot& snapshot, std::span<const std::string> wa
   auto data = std::make_shared<SnapshotData>(snapshot.data());
   data->warnings.insert(data->warnings.end(), warnings.begin(), warnings.end());
   return Snapshot(std::move(data));
+}
+
+bool knows_waits(const Snapshot& snapshot) {
+  return snapshot.data().waits_seen.ns != std::numeric_limits<std::int64_t>::min();
 }
 
 std::optional<std::uint32_t> only_user(const Snapshot& snapshot) { return snapshot.data().only_user; }

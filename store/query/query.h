@@ -33,6 +33,8 @@ Snapshot measured(const Snapshot& snapshot, Measure measure, bool hides_idle);
 
 /// The same snapshot with further warnings in all its answers.
 Snapshot with_warnings(const Snapshot& snapshot, std::span<const std::string> warnings);
+/// Whether waiting time is measured: threads are visited, and were.
+bool knows_waits(const Snapshot& snapshot);
 
 /// The frames of stored stacks in these modules, which must be sorted: each frame once, in order. May include frames of
 /// stacks that are just being freed.

@@ -43,6 +43,7 @@ const OPENED = {
   compare: (page) => page.click("#compare-button"),
   "add-mark": (page) => page.click("#add-mark-button"),
   mark: (page) => page.focus(".flag"),
+  pressure: (page) => page.focus(".flag.pressure"),
 };
 const SCREENS = { desk: { width: 1440, height: 900 }, phone: { width: 360, height: 740 } };
 
@@ -55,6 +56,7 @@ describe("axe-core finds nothing", () => {
         await page.route(ofSummary, (route) => route.fulfill({ contentType: "text/plain", body: "One program was busy.\nAnother was less so.\n" }));
         await page.route((url) => url.pathname === "/marks", (route) => route.fulfill({ json: { marks: [
           { time_ms: NOW - 3600_000, kind: "restart", text: "flamed started" }, { time_ms: NOW - 600_000, kind: "note", text: "deploy 1.2" },
+          { time_ms: NOW - 300_000, to_ms: NOW - 240_000, kind: "pressure", text: "pressure: io 71 %", pressure: { cpu: 0, io: 0.71, memory: 0 }, waits: null },
         ] } }));
         for (const [state, query] of Object.entries(STATES)) {
           await open(page, `${daemon.url}/${query}`);

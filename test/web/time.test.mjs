@@ -456,6 +456,23 @@ describe("marks on the timeline", () => {
     });
   });
 
+  it("tell the worst of several minutes under pressure, and show what waited in it", async () => {
+    const minute = Date.parse("2026-01-31T13:20:00Z");
+    const pressed = (start, io, waits) => ({ time_ms: start, to_ms: start + 60_000, kind: "pressure", text: `pressure: io ${io} %`, pressure: { cpu: 0, io: io / 100, memory: 0 }, waits });
+    const asked = { from: "2026-01-31T13:20:00.000Z", to: "2026-01-31T13:21:00.000Z" };
+    const marks = [pressed(minute - 60_000, 60, []), pressed(minute, 71, [{ id: "4711@5", comm: "<postgres>", reason: "disk", seconds: 43.1 }]), pressed(minute + 60_000, 55, null)];
+    await page.route((url) => url.pathname === "/marks", (route) => route.fulfill({ json: { marks } }));
+    await open(page, daemon.url);
+    assert.deepEqual(await flags(), ["13:20:00 pressure: io 71 %, the worst of 3 minutes, <postgres> (4711): disk 43.1 s. Show what waited"]);
+    await answered(page, () => page.click(".flag.pressure"));
+    assert.deepEqual(await address(page), { ...asked, measure: "wait" });
+    await answerInstead(page, "/healthz", (health) => ({ ...health, measures: ["cpu"] }));
+    await open(page, daemon.url);
+    assert.match((await flags())[0], / Show that minute$/);
+    await answered(page, () => page.click(".flag.pressure"));
+    assert.deepEqual(await address(page), asked);
+  });
+
   it("can be added, at the end of what is looked at or now", async () => {
     const marks = await withMarks();
     await open(page, daemon.url);

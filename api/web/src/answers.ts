@@ -140,11 +140,15 @@ export interface Heatmap extends About {
   counts: number[]; // of second c, part r at counts[c * rows + r]
 }
 
-// "restart": of a program, or of flamed itself. "note": set by a user.
+// "restart": of a program, or of flamed itself. "note": set by a user. "pressure": a minute in which threads waited for
+// much of the time.
 export interface Mark {
   time_ms: number;
-  kind: "note" | "restart";
+  kind: "note" | "restart" | "pressure";
   text: string;
+  to_ms?: number; // end of the minute, as the next ones with "pressure" only
+  pressure?: Record<string, number>; // shares of the minute, by resource
+  waits?: { id: string; comm: string; reason: Reason; seconds: number }[] | null; // worst first; null: not known
 }
 
 export interface Marks {

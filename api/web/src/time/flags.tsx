@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Marks on the timeline: restarts, and notes that people set. A click on a flag compares the time after it with the time
-// before.
+// Marks on the timeline: restarts, notes that people set, and minutes under pressure. A click on a flag compares the time
+// after it with the time before; of a minute under pressure it shows what threads waited for.
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 
@@ -10,16 +10,19 @@ import { addressWith, post } from "../api";
 import { Asking } from "../asking";
 import { FLAG } from "../icons";
 import { useKeys } from "../keys";
+import { hasChoice } from "../measure";
 import { Menu, closeMenu, openMenu } from "../menu";
 import { about, askedWindow, profile } from "../questions";
 import { NO_SELECTION, go, isLive, question } from "../state";
-import { dateTime, printable } from "../text";
-import { type Flag, around, flagsOf } from "./marks";
+import { dateTime, printable, seconds } from "../text";
+import { REASON_TEXTS } from "../waits";
+import { type Flag, around, flagsOf, isPressure, worstOf } from "./marks";
 import type { Span } from "./span";
 import { moment } from "./ticks";
 
 const LONGEST = 200; // characters of a note
 const MOST_LINES = 8;
+const LONGEST_NAME = 30;
 
 const SELECTORS = ["pid", "exe", "unit", "container", "cgroup", "uid", "tree"] as const;
 
@@ -36,7 +39,24 @@ function linesOf({ marks: all }: Flag): string[] {
   return all.length > MOST_LINES ? [...lines, `and ${all.length - MOST_LINES} more`] : lines;
 }
 
+// One minute of a flag, and what threads waited for in it.
+function linesOfPressure({ marks: all }: Flag): string[] {
+  const mark = worstOf(all);
+  const waits = (mark.waits ?? []).map(({ comm, id, reason, seconds: long }) =>
+    `${printable(comm, LONGEST_NAME)} (${id.split("@")[0]}): ${REASON_TEXTS[reason].name.toLowerCase()} ${seconds(long)}`);
+  const others = all.length > 1 ? [`the worst of ${all.length} minutes`] : [];
+  return [`${moment(mark.time_ms)} ${printable(mark.text, LONGEST)}`, ...others, ...waits];
+}
+
 const at = (ms: number) => new Date(ms).toISOString();
+
+function showMinute({ marks: all }: Flag) {
+  const { time_ms, to_ms } = worstOf(all);
+  go({
+    question: { from: at(time_ms), to: at(to_ms ?? time_ms + 60_000), offset_from: "", offset_to: "", measure: hasChoice.peek() ? "wait" : "" },
+    base: null, view: { around: "" },
+  });
+}
 
 function compareAround({ marks: [mark] }: Flag, now: number) {
   const window = askedWindow.peek();
@@ -59,7 +79,9 @@ export function Flags({ view }: { view: Span }) {
     resizes.observe(list);
     return () => resizes.disconnect();
   }, []);
-  const flags = marks.answer.value === null || marks.problem.value !== null ? [] : flagsOf(marks.answer.value.marks, view, width.value);
+  const all = marks.answer.value === null || marks.problem.value !== null ? [] : marks.answer.value.marks;
+  const flags = flagsOf(all.filter((mark) => !isPressure(mark)), view, width.value);
+  const pressed = flagsOf(all.filter(isPressure), view, width.value);
   return (
     <ul class="flags" ref={box} aria-label="Marks" hidden={marks.answer.value === null}>
       {flags.map((flag) => {
@@ -70,6 +92,18 @@ export function Flags({ view }: { view: Span }) {
             <button type="button" class={`flag${isNote ? "" : " restart"}${flag.place > 0.5 ? " late" : ""}`} aria-label={`${lines.join(", ")}. Compare after with before`}
               onClick={() => compareAround(flag, view.to)}>
               <span class="flag-text" aria-hidden="true">{lines.map((line) => <span key={line}>{line}</span>)}<small>click: compare after with before</small></span>
+            </button>
+          </li>
+        );
+      })}
+      {pressed.map((flag) => {
+        const lines = linesOfPressure(flag);
+        const does = hasChoice.value ? "show what waited" : "show that minute";
+        return (
+          <li key={`pressure ${flag.marks[0].time_ms}`} class="pressed" style={{ left: `${100 * flag.place}%` }}>
+            <button type="button" class={`flag pressure${flag.place > 0.5 ? " late" : ""}`} aria-label={`${lines.join(", ")}. ${does[0].toUpperCase()}${does.slice(1)}`}
+              onClick={() => showMinute(flag)}>
+              <span class="flag-text" aria-hidden="true">{lines.map((line) => <span key={line}>{line}</span>)}<small>click: {does}</small></span>
             </button>
           </li>
         );

@@ -23,6 +23,14 @@ export function flagsOf(marks: readonly Mark[], view: Span, width: number): Flag
   return flags;
 }
 
+export const isPressure = ({ kind }: Mark) => kind === "pressure";
+
+// Of several minutes under pressure the one in which threads waited for the largest share of the time.
+export function worstOf(marks: readonly Mark[]): Mark {
+  const worst = ({ pressure }: Mark) => Math.max(...Object.values(pressure ?? {}));
+  return marks.reduce((most, mark) => (worst(mark) > worst(most) ? mark : most));
+}
+
 // The time after a mark and as much before it, as long as the window is or as there is time after it; null if there is none.
 export function around(mark: Mark, window: Span, now: number): { before: Span; after: Span } | null {
   const long = Math.min(length(window), now - mark.time_ms);

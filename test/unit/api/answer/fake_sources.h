@@ -78,6 +78,14 @@ class FakeSources : public Sources {
   }
   [[nodiscard]] std::optional<OffCpuAnswer> take_off_cpu(WallTime asked) override {
     return OffCpuAnswer{store_.snapshot(), {{asked.ns - kNsPerSecond}, asked}};
+}
+
+  [[nodiscard]] std::vector<PressedMinute> pressed_minutes(const store::WallWindow& window) const override {
+    std::vector<PressedMinute> found;
+    for (const PressedMinute& minute : pressed_) {
+      if (window.from <= minute.start && minute.start < window.to) found.push_back(minute);
+    }
+    return found;
   }
   [[nodiscard]] CpuAccount machine_cpu(const store::WallWindow& /*window*/) const override { return machine_cpu_; }
   [[nodiscard]] CpuAccount process_cpu(const store::WallWindow& /*window*/,
@@ -110,6 +118,7 @@ class FakeSources : public Sources {
   Health health_{true, true, {{"sampler", true, "99 Hz on 2 CPUs"}}};
   std::vector<Metric> metrics_{{"flamed_samples_total", "Samples.", Metric::Type::kCounter, {{{}, 42}}}};
   std::map<std::int32_t, std::uint32_t> running_;  ///< pid to user
+  std::vector<PressedMinute> pressed_;
   CpuAccount machine_cpu_{{}, "nobody read it"};
   std::map<std::int32_t, CpuAccount> process_cpu_;
   FakeNamer namer_;

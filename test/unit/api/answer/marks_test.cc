@@ -7,6 +7,7 @@
 
 #include "api/answer/notes.h"
 #include "api/answer/routes.h"
+#include "store/model/wait_reason.h"
 #include "test/catch.h"
 #include "test/unit/api/answer/fake_sources.h"
 
@@ -230,6 +231,41 @@ TEST_CASE("a restart is a mark with the name of what was restarted, for those wh
   CHECK(host.marks(0, "?from=now-5m&unit=nginx").size() == 1);
   CHECK(host.marks(0, "?from=now-5m&unit=sshd").empty());
   CHECK(host.marks(0, "?from=now-5m&pid=300").empty());
+}
+
+TEST_CASE("a minute under pressure is a mark, with the worst waits that the viewer may see") {
+  LaterHost host;
+  const WallTime minute{FakeSources::kNowNs - 90 * kNsPerSecond};
+  host.sources.pressed_ = {{minute, {0.123, 0.714, 0}, {false, true, false}}};
+  const std::string query = "?from=now-5m";
+  json marks = host.marks(kAlice, query);
+  REQUIRE(marks.size() == 1);
+  CHECK(marks[0]["kind"] == "pressure");
+  CHECK(marks[0]["text"] == "pressure: io 71 %");
+  CHECK(marks[0]["time_ms"] == kNowMs - 90'000);
+  CHECK(marks[0]["to_ms"] == kNowMs - 30'000);
+  CHECK(marks[0]["pressure"] == json({{"cpu", 0.123}, {"io", 0.714}, {"memory", 0}}));
+  CHECK(marks[0]["waits"].is_null());  // nobody visits threads
+
+  const std::vector<Frame> disk{store::wait_frame(store::WaitReason::kDisk)};
+  store::WaitSample wait;
+  wait.sample = {{host.sources.clock_.monotonic().ns - 60 * kNsPerSecond}, {300, 1000}, 300, "nginx", disk, {}};
+  wait.sample.owner = kAlice;
+  wait.waited_ns = 2500 * kNsPerMs;
+  host.sources.store_.add_wait(wait);
+  host.sources.store_.end_wait(300, wait.sample.time);
+  host.sources.store_.set_waits_seen(wait.sample.time);
+  for (const uid_t user : {uid_t{0}, kAlice}) {
+    marks = host.marks(user, query);
+    REQUIRE(marks.size() == 1);
+    REQUIRE(marks[0]["waits"].size() == 1);
+    CHECK(marks[0]["waits"][0]["id"] == "300@1000");
+    CHECK(marks[0]["waits"][0]["reason"] == "disk");
+    CHECK(marks[0]["waits"][0]["seconds"] == 2.5);
+  }
+  CHECK(host.marks(kAlice + 1, query)[0]["waits"] == json::array());
+  CHECK(host.marks(0, query + "&exe=make")[0]["waits"] == json::array());
+  CHECK(host.marks(0, "?from=now-60s").empty());
 }
 
 TEST_CASE("the oldest notes make room for new ones, and those before the history are dropped") {

@@ -86,6 +86,11 @@ const std::vector<Good> kGood{
      [](const Config& config) { return config.history_age_ns == 3660LL * 24 * 60 * kNsPerMinute; }},
     {"waits", "--waits", "on", [](const Config& config) { return config.waits; }},
     {"waits", "--waits", "off", [](const Config& config) { return !config.waits; }},
+    {"pressure", "--pressure", "off", [](const Config& config) { return config.pressure == PressureLimits(); }},
+    {"pressure", "--pressure", "memory=2.5%,cpu=100%",
+     [](const Config& config) {
+       return config.pressure == PressureLimits{1.0, std::nullopt, 0.025};
+     }},
     {"log_level", "--log-level", "trace", [](const Config& config) { return config.log_level == "trace"; }},
     {"log_level", "--log-level", "critical", [](const Config& config) { return config.log_level == "critical"; }},
 };
@@ -123,6 +128,15 @@ const std::vector<Bad> kBad{
     {"cpu_budget", "--cpu-budget", "nan%", "from 0.01% to 100%"},
     {"cpu_budget", "--cpu-budget", "%", "from 0.01% to 100%"},
     {"cpu_budget", "--cpu-budget", "a little%", "from 0.01% to 100%"},
+    {"pressure", "--pressure", "", "for some of cpu, io and memory"},
+    {"pressure", "--pressure", "50%", "for some of cpu, io and memory"},
+    {"pressure", "--pressure", "disk=50%", "for some of cpu, io and memory"},
+    {"pressure", "--pressure", "cpu=50", "without a percent sign"},
+    {"pressure", "--pressure", "cpu=0.5%", "out of range"},
+    {"pressure", "--pressure", "cpu=101%", "out of range"},
+    {"pressure", "--pressure", "cpu=nan%", "out of range"},
+    {"pressure", "--pressure", "cpu=50%,", "for some of cpu, io and memory"},
+    {"pressure", "--pressure", "cpu=50%,cpu=60%", "given twice"},
     {"frequency_hz", "--frequency", "0", "a whole number from 1 to 1000"},
     {"frequency_hz", "--frequency", "1001", "a whole number from 1 to 1000"},
     {"frequency_hz", "--frequency", "-5", "a whole number from 1 to 1000"},
@@ -289,8 +303,8 @@ TEST_CASE("an unknown key is refused with the list of known ones") {
   REQUIRE_FALSE(status.ok());
   CHECK(status.error().message() ==
         "line 1: unknown key 'frequency'; known are listen, token_file, frequency_hz, cpu_budget, retention, "
-        "memory_budget, unwind, unwind_memory, stack_slices, waits, command_lines, runtimes, jvm_attach, debuginfod, "
-        "history, history_size, history_age, log_level");
+        "memory_budget, unwind, unwind_memory, stack_slices, waits, pressure, command_lines, runtimes, jvm_attach, "
+        "debuginfod, history, history_size, history_age, log_level");
 }
 
 TEST_CASE("text that is not JSON, or no object, is refused with the place or an example") {
