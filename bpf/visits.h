@@ -25,6 +25,8 @@ enum flamed_wait_state {
 #define FLAMED_KNOWS_DISK 2
 #define FLAMED_KNOWS_SYSTEM_CALL 4
 #define FLAMED_KNOWS_REGISTERS 8 /* of user space, of a 64-bit program; and `runs` */
+/* Likewise: disk_ns will have this wait when it is over. */
+#define FLAMED_IS_COUNTED_AS_DISK 16
 
 /* flamed_wait.stack: what becomes of the stack in user space. The program writes the first four, the daemon the rest.
  */

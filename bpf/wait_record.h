@@ -55,6 +55,7 @@ static __always_inline void describe_wait(struct task_struct* task, struct flame
   if (bpf_core_field_exists(task->delays) && task->delays) {
     wait->disk_ns = task->delays->blkio_delay;
     wait->known |= FLAMED_KNOWS_DISK;
+    if (waits_for_block_device(task)) wait->known |= FLAMED_IS_COUNTED_AS_DISK;
   }
   wait->system_call = FLAMED_NO_SYSTEM_CALL;
   if (knows_registers()) {

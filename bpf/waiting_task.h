@@ -36,6 +36,12 @@ static __always_inline __u32 is_in_run_queue(struct task_struct* task) {
   return 1;
 }
 
+/* Is it in a wait that delays->blkio_delay counts, if it sleeps? */
+static __always_inline __u32 waits_for_block_device(struct task_struct* task) {
+  if (!bpf_core_field_exists(task->in_iowait)) return 0;
+  return BPF_CORE_READ_BITFIELD(task, in_iowait) != 0;
+}
+
 static __always_inline __u64 count_switches(struct task_struct* task) { return task->nvcsw + task->nivcsw; }
 
 /* The registers of a waiting thread, as it entered the kernel. */

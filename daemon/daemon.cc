@@ -408,6 +408,7 @@ class Daemon::Parts {
                                           visitor_.get(),
                                           off_cpu_,
                                           off_cpu_intake_,
+                                          waits_,
                                           row_cache_.get(),
                                           runtimes_ == nullptr ? nullptr : &runtimes_->modules,
                                           runtimes_ == nullptr ? nullptr : &runtimes_->stacks,

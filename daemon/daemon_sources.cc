@@ -414,6 +414,22 @@ void append_history_metrics(const History::State& history, std::vector<Metric>& 
                             history.archive.files_unlinked));
 }
 
+/// How waits for block devices are known, and what to do about it.
+std::string describe_disk(const WaitIntake::Figures& figures) {
+  if (figures.threads != 0 && figures.threads_with_disk == figures.threads)
+    return "; waits for block devices by the kernel's account";
+  std::string text = figures.threads_with_disk == 0
+                         ? "; waits for block devices are samples"
+                         : "; waits for block devices by the kernel's account of " +
+                               std::to_string(figures.threads_with_disk) + " threads, and samples of others";
+  // Since 5.14; before, it can only be switched at boot.
+  const Result<std::string> is_on = read_file("/proc/sys/kernel/task_delayacct", 16);
+  if (!is_on) return text + ": this kernel has no switch kernel.task_delayacct";
+  return text + (is_on->starts_with('0')
+                     ? ": kernel.task_delayacct is 0 (sysctl kernel.task_delayacct=1 is for threads that start then)"
+                     : ": they began before kernel.task_delayacct was 1");
+}
+
 }  // namespace
 
 void DaemonSources::await_samples() const {
@@ -575,7 +591,8 @@ api::Component DaemonSources::waits_health() const {
               std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " s" +
               (state.stacks_to_read == 0 ? ""
                                          : "; the stacks of " + std::to_string(state.stacks_to_read) +
-                                               " that have waited for long are still to be read")};
+                                               " that have waited for long are still to be read") +
+              describe_disk(parts_.wait_intake.figures())};
 }
 
 api::Component DaemonSources::off_cpu_health() const {

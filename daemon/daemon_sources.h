@@ -17,6 +17,7 @@
 #include "daemon/flow/reader.h"
 #include "daemon/flow/runtime_stacks.h"
 #include "daemon/flow/stored_until.h"
+#include "daemon/flow/wait_intake.h"
 #include "daemon/history/history.h"
 #include "daemon/machine/pressure_watch.h"
 #include "daemon/naming/row_cache.h"
@@ -62,8 +63,9 @@ class DaemonSources final : public api::Sources {
     const WaitVisitor* waits;                  ///< null if waiting threads are not visited
     OffCpuCapture& off_cpu;
     OffCpuIntake& off_cpu_intake;
-    const RowCache* row_cache;              ///< null if rows are not kept for the next start
-    const RuntimeModules* runtime_modules;  ///< null if Python functions are not shown, as is the next one
+    const WaitIntake& wait_intake;
+    const RowCache* row_cache;                 ///< null if rows are not kept for the next start
+    const RuntimeModules* runtime_modules;     ///< null if Python functions are not shown, as is the next one
     const RuntimeStacks* runtime_stacks;
     const CodeHeaps* code_heaps;  ///< null if code that JVMs make is not read, as is the next one
     const JavaStacks* java_stacks;

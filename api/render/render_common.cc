@@ -121,6 +121,7 @@ void append_process(JsonWriter& json, const store::ProcessInfo& process) {
 void append_facts(JsonWriter& json, const store::AnswerFacts& facts, double frequency_hz, std::uint64_t samples,
                   std::uint64_t cpu_ns) {
   json.key("measure").string(name_of(facts.measure));
+  if (facts.measure != store::Measure::kCpu) json.key("disk_account").string(name_of(facts.disk_account));
   json.key("window").begin_object();
   append_window(json.key("asked"), facts.asked);
   append_window(json.key("used"), facts.used);

@@ -28,7 +28,7 @@ void append_process(JsonWriter& json, const store::ProcessInfo& process);
 
 double cpu_seconds(std::uint64_t ns);
 
-/// Members that every answer about samples begins with: window {asked, used}, resolution_ms (0: exact to the sample),
+/// Members that every answer about samples begins with: measure, disk_account unless it is of CPU time, window {asked, used}, resolution_ms (0: exact to the sample),
 /// period_ns, frequency_hz, samples, cpu_seconds, quality, visible_uid (null: everybody's processes), matched_ever
 /// (null: not known), warnings.
 void append_facts(JsonWriter& json, const store::AnswerFacts& facts, double frequency_hz, std::uint64_t samples,

@@ -54,6 +54,7 @@ void WaitIntake::visited(const store::StackSample& found, const flamed_wait& wai
     sample.is_known = times->is_known;
     sample.waited_ns = times->now_ns;
     sample.queued_ns = times->queued_ns;
+    sample.disk_ns = times->disk_ns;
     sample.last_seen = times->seen;
   }
   store_.add_wait(sample);
@@ -65,7 +66,13 @@ void WaitIntake::ended(std::int32_t tid, MonotonicTime time) {
 }
 
 void WaitIntake::seen(MonotonicTime time) {
-  store_.set_waits_seen(time);
+  const std::size_t threads = times_.threads();
+  const std::size_t with_disk = times_.threads_with_disk();
+  threads_.store(threads, std::memory_order_relaxed);
+  threads_with_disk_.store(with_disk, std::memory_order_relaxed);
+  store_.set_waits_seen(time, with_disk == 0         ? store::DiskAccount::kOfNone
+                              : with_disk == threads ? store::DiskAccount::kOfAll
+                                                     : store::DiskAccount::kOfSome);
   if (time.ns - swept_.ns < kBetweenSweepsNs) return;
   swept_ = time;
   for (const std::uint32_t tid : times_.forget_before({time.ns - kGoneNs})) {

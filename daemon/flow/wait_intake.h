@@ -3,9 +3,11 @@
 // WaitIntake: from visits of waiting threads to waiting time in the store. It finds why each waits, by the names of its
 // kernel functions: the reason is the innermost frame of the stored stack.
 //
-// Belongs to the ingest thread. Its arguments must outlive it.
+// Belongs to the ingest thread, except figures(). Its arguments must outlive it.
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -37,6 +39,15 @@ class WaitIntake {
   /// All threads were visited since `time`.
   void seen(MonotonicTime time);
 
+  /// As of the last round of visits. Any thread.
+  struct Figures {
+    std::size_t threads = 0;            ///< that have been visited
+    std::size_t threads_with_disk = 0;  ///< of these, whose waits for block devices the kernel counts
+  };
+  [[nodiscard]] Figures figures() const {
+    return {threads_.load(std::memory_order_relaxed), threads_with_disk_.load(std::memory_order_relaxed)};
+  }
+
  private:
   [[nodiscard]] store::WaitReason reason_of(const VisitRecord& visit);
   [[nodiscard]] Frame holder_of(const VisitRecord& visit);
@@ -48,6 +59,8 @@ class WaitIntake {
   MonotonicTime swept_{};
   std::unordered_map<std::uint64_t, store::WaitPlace> place_at_;  ///< by kernel address
   std::vector<store::WaitPlace> places_;                          ///< scratch
+  std::atomic<std::size_t> threads_{0};
+  std::atomic<std::size_t> threads_with_disk_{0};
 };
 
 }  // namespace flamed::daemon

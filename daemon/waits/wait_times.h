@@ -2,7 +2,8 @@
 //
 // WaitTimes: from visits of threads to times. Between two visits the kernel's own counts tell exactly how long a thread
 // ran, stood in run queues, and therefore waited: only where it waited is a sample. A thread that was found in the same
-// wait leaves no record, but the next record says when it was last seen in it.
+// wait leaves no record, but the next record says when it was last seen in it. Where the kernel counts waits for block
+// devices (kernel.task_delayacct), these are told apart from the others in the same way as time in run queues.
 //
 // Belongs to one thread. No clock, no system calls.
 #pragma once
@@ -34,15 +35,23 @@ class WaitTimes {
     std::int64_t now_ns = 0;
     /// So long it stood in run queues, if this visit did not find it there.
     std::int64_t queued_ns = 0;
+    /// So long it waited for block devices, which no visit has seen for a while.
+    std::int64_t disk_ns = 0;
   };
+
+  /// Waits for block devices are told with the stack of the next visit that finds the thread in one, if that comes
+  /// within this time.
+  static constexpr std::int64_t kDiskPatienceNs = 10 * kNsPerSecond;
 
   /// The thread has left a record. Empty at its first visit.
   std::optional<Times> visited(std::uint32_t tid, MonotonicTime time, const flamed_wait& wait);
-  void ended(std::uint32_t tid) { threads_.erase(tid); }
+  void ended(std::uint32_t tid);
   /// Forgets the threads whose last record is older, and returns them.
   std::vector<std::uint32_t> forget_before(MonotonicTime time);
 
   [[nodiscard]] std::size_t threads() const { return threads_.size(); }
+  /// Those of which the kernel counts the waits for block devices.
+  [[nodiscard]] std::size_t threads_with_disk() const { return threads_with_disk_; }
 
  private:
   struct Thread {
@@ -52,13 +61,25 @@ class WaitTimes {
     std::uint64_t switches = 0;
     std::uint64_t run_ns = 0;
     std::uint64_t queued_ns = 0;
+    std::uint64_t disk_ns = 0;
     bool is_queued = false;
-    /// Not told yet; negative: told in advance.
+    bool is_disk = false;  ///< in a wait for a block device, as the kernel counts them
+    bool knows_disk = false;
+    /// Not told yet; negative: told in advance. What was waited for block devices is not in the first.
     std::int64_t waited_left_ns = 0;
     std::int64_t queued_left_ns = 0;
+    std::int64_t disk_left_ns = 0;
+    MonotonicTime disk_left_since{};
   };
 
+  /// All waits for block devices are over. If these were more than all waits, one had begun before the first visit, or
+  /// the kernel has counted too much: note 26.
+  static void limit_disk(Thread& thread);
+  /// Tells of the waits for block devices that are left what need not wait for another visit.
+  static void tell_disk(Thread& thread, MonotonicTime time, Times& times);
+
   std::unordered_map<std::uint32_t, Thread> threads_;
+  std::size_t threads_with_disk_ = 0;
 };
 
 }  // namespace flamed::daemon

@@ -12,6 +12,7 @@
 #include "store/model/measure.h"
 #include "store/model/quality.h"
 #include "store/model/selection.h"
+#include "store/model/wait_reason.h"
 
 namespace flamed::store {
 
@@ -32,6 +33,7 @@ struct PeriodShare {
 struct AnswerFacts {
   /// "CPU time" in the names below is time of this measure.
   Measure measure = Measure::kCpu;
+  DiskAccount disk_account = DiskAccount::kOfNone;  ///< now; of CPU time meaningless
   WallWindow asked;
   /// The answer has exactly the selection's samples in this window: `asked`, cut to the retained time, with each edge
   /// rounded outwards to a whole minute if the samples of that minute are no longer kept one by one, or to ten where

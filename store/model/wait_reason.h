@@ -28,6 +28,15 @@ enum class WaitReason : std::uint8_t {
 };
 inline constexpr std::size_t kWaitReasons = 10;
 
+/// Of how many threads the kernel counts the waits for block devices (kernel.task_delayacct). Of these kDisk is as
+/// exact as kRunQueue; of the others it is a sample, like the other reasons.
+enum class DiskAccount : std::uint8_t { kOfNone, kOfSome, kOfAll };
+
+/// "none", "some" or "all", as in answers.
+constexpr std::string_view name_of(DiskAccount account) {
+  return account == DiskAccount::kOfNone ? "none" : account == DiskAccount::kOfSome ? "some" : "all";
+}
+
 /// Nanoseconds by reason.
 using WaitSums = std::array<std::uint64_t, kWaitReasons>;
 

@@ -106,6 +106,7 @@ SlotSelection::SlotSelection(const SnapshotData& snapshot, const Selection& sele
   if (part_) want = Want::kSamples;
   const WallWindow& asked = selection.window;
   facts_.measure = snapshot.measure;
+  facts_.disk_account = snapshot.disk_account;
   facts_.asked = asked;
   facts_.used = asked;
   facts_.period_ns = snapshot.period_ns;

@@ -14,6 +14,7 @@
 #include "store/model/gap.h"
 #include "store/model/measure.h"
 #include "store/model/pending_sample.h"
+#include "store/model/wait_reason.h"
 #include "store/ring/call_tree.h"
 #include "store/ring/process_table.h"
 #include "store/ring/slot.h"
@@ -47,6 +48,7 @@ class SnapshotData {
   std::optional<WallTime> on_disk_until;                      ///< end of the youngest minute that was read from disk
   StandingWaits::Waits::View standing_waits;
   MonotonicTime waits_seen;  ///< until then threads are known to have stayed in these
+  DiskAccount disk_account = DiskAccount::kOfNone;
   Measure measure = Measure::kCpu;
   bool hides_idle = false;  ///< see measured()
 

@@ -55,10 +55,11 @@ class Store::State {
     if (waits_.end(tid, time)) count_change();
   }
 
-  void set_waits_seen(MonotonicTime time) {
+  void set_waits_seen(MonotonicTime time, DiskAccount disk) {
     std::lock_guard lock(mutex_);
     count_change();
     waits_.set_seen(time);
+    disk_account_ = disk;
   }
 
   void add_lost(Loss reason, std::uint64_t count, MonotonicTime when) {
@@ -130,6 +131,7 @@ class Store::State {
     std::lock_guard lock(mutex_);
     ring_.show(*data);
     data->waits_seen = waits_.seen();
+    data->disk_account = disk_account_;
     data->gaps = gaps_.view();
     data->pending = pending_;
     return Snapshot(std::move(data));
@@ -153,6 +155,7 @@ class Store::State {
   mutable std::mutex mutex_;  ///< guards everything below; held for one sample, one sweep, or one snapshot's pointers
   SlotRing ring_;
   WaitCounter waits_;
+  DiskAccount disk_account_ = DiskAccount::kOfNone;
   GapLog gaps_;
   std::shared_ptr<const std::vector<PendingSample>> pending_;  ///< null: none
 };
@@ -166,7 +169,7 @@ void Store::add(const StackSample& sample) { state_->add(sample); }
 void Store::add_wait(const WaitSample& wait) { state_->add_wait(wait); }
 void Store::correct_wait(const StackSample& sample) { state_->correct_wait(sample); }
 void Store::end_wait(std::int32_t tid, MonotonicTime time) { state_->end_wait(tid, time); }
-void Store::set_waits_seen(MonotonicTime time) { state_->set_waits_seen(time); }
+void Store::set_waits_seen(MonotonicTime time, DiskAccount disk) { state_->set_waits_seen(time, disk); }
 void Store::add_lost(Loss reason, std::uint64_t count, MonotonicTime when) { state_->add_lost(reason, count, when); }
 void Store::add_gap(const Gap& gap) { state_->add_gap(gap); }
 void Store::set_pending(std::vector<PendingSample> pending) { state_->set_pending(std::move(pending)); }

@@ -23,6 +23,7 @@
 #include "store/model/pending_sample.h"
 #include "store/model/process_info.h"
 #include "store/model/quality.h"
+#include "store/model/wait_reason.h"
 #include "store/ring/snapshot.h"
 
 namespace flamed::store {
@@ -60,6 +61,7 @@ struct WaitSample {
   std::optional<MonotonicTime> last_seen{};
   std::int64_t waited_ns = 0;  ///< since then, in waits of which this one is a sample
   std::int64_t queued_ns = 0;  ///< since then, in run queues, if it was not found there
+  std::int64_t disk_ns = 0;    ///< for block devices, where no visit has seen it
 };
 
 /// Numbers for /metrics and for tests. Bytes are counted against the store's budget.
@@ -112,8 +114,9 @@ class Store {
   void correct_wait(const StackSample& sample);
   /// The thread has ended.
   void end_wait(std::int32_t tid, MonotonicTime time);
-  /// All threads were visited since `time`: those without a newer add_wait() were still in their waits.
-  void set_waits_seen(MonotonicTime time);
+  /// All threads were visited since `time`: those without a newer add_wait() were still in their waits. `disk` is of
+  /// these threads.
+  void set_waits_seen(MonotonicTime time, DiskAccount disk = DiskAccount::kOfNone);
 
   /// Replaces the list of samples that are to be added later. Answers count them.
   void set_pending(std::vector<PendingSample> pending);

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "store/model/measure.h"
-#include "store/model/wait_reason.h"
 
 namespace flamed::store {
 
@@ -22,7 +21,8 @@ void WaitCounter::add(const WaitSample& wait) {
     count_span(*known, wait.last_seen.value_or(std::min(seen_, sample.time)));
     rest_ns = known->rest_ns;
   }
-  if (const std::uint32_t units = units_of(wait.queued_ns, rest_ns); units != 0) store_queued(sample, units);
+  store_unseen(sample, WaitReason::kRunQueue, units_of(wait.queued_ns, rest_ns));
+  store_unseen(sample, WaitReason::kDisk, units_of(wait.disk_ns, rest_ns));
   const std::optional<SlotRing::Place> place = store(sample, units_of(wait.waited_ns, rest_ns));
   if (!place || !ring_.standing_waits().put(sample.tid, {place->thread, place->ref.key(), sample.time, rest_ns})) {
     ring_.standing_waits().remove(sample.tid);
@@ -56,12 +56,13 @@ std::optional<SlotRing::Place> WaitCounter::store(const StackSample& sample, std
   return ring_.add(slot != nullptr ? slot : ring_.open().front().get(), sample, {units, true});
 }
 
-void WaitCounter::store_queued(const StackSample& sample, std::uint32_t units) {
-  const Frame queue = wait_frame(WaitReason::kRunQueue);
-  StackSample queued = sample;
-  queued.frames = {&queue, 1};
-  queued.truncation.reset();
-  static_cast<void>(store(queued, units));
+void WaitCounter::store_unseen(const StackSample& sample, WaitReason reason, std::uint32_t units) {
+  if (units == 0) return;
+  const Frame why = wait_frame(reason);
+  StackSample unseen = sample;
+  unseen.frames = {&why, 1};
+  unseen.truncation.reset();
+  static_cast<void>(store(unseen, units));
 }
 
 void WaitCounter::count_span(StandingWait& wait, MonotonicTime until) {

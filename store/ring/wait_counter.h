@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "base/clock.h"
+#include "store/model/wait_reason.h"
 #include "store/ring/slot.h"
 #include "store/ring/slot_ring.h"
 #include "store/ring/standing_waits.h"
@@ -36,8 +37,8 @@ class WaitCounter {
   /// Whole units of the time; the rest is for the next time.
   static std::uint32_t units_of(std::int64_t ns, std::int64_t& rest_ns);
   std::optional<SlotRing::Place> store(const StackSample& sample, std::uint32_t units);
-  /// Time in run queues that no visit has seen: why is known, where is not.
-  void store_queued(const StackSample& sample, std::uint32_t units);
+  /// Time that no visit has seen: why is known, where is not.
+  void store_unseen(const StackSample& sample, WaitReason reason, std::uint32_t units);
   /// Counts the wait from its beginning to `until` in the open slots. What is older than these is a long wait.
   void count_span(StandingWait& wait, MonotonicTime until);
   void count_long_wait(OpenSlot& slot, StandingWait& wait, MonotonicTime until);

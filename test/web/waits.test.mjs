@@ -58,6 +58,7 @@ describe("waiting time", () => {
     assert.match(said, /Waited 2[67] min/);
     assert.match(said, /Lock 50\.\d %.*Network 33\.\d %.*Disk 16\.\d %/);
     assert.doesNotMatch(said, /Idle/);
+    assert.match(await page.getAttribute("[data-reason=disk]", "title"), /, by samples, since the kernel does not count it \(kernel\.task_delayacct\)$/);
     assert.equal(await text(page, "#timeline-title"), "Waiting");
     assert.match(await text(page, ".timeline-legend"), /lock/);
     assert.ok((await names()).includes("Session::lock()"));

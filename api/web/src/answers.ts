@@ -29,6 +29,7 @@ export interface Coverage {
 // The common part of answers about a window.
 export interface About {
   measure: "cpu" | "wait" | "wall"; // of `samples` and `cpu_seconds`
+  disk_account?: "none" | "some" | "all"; // threads whose waits for block devices the kernel counts; none of CPU time
   window: { asked: Window; used: Window };
   resolution_ms: number;
   period_ns: number;

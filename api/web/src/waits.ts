@@ -22,6 +22,15 @@ export const REASON_TEXTS: Record<Reason, ReasonText> = {
   other: { name: "Other", what: "Something else in the kernel" },
 };
 
+// How the time of a disk is known, see disk_account in docs/api.md. The other reasons are all known alike.
+const DISK_ACCOUNTS = {
+  none: "by samples, since the kernel does not count it (kernel.task_delayacct)",
+  some: "of some threads by the kernel's account, of others by samples",
+  all: "by the kernel's account",
+};
+export const howKnown = (reason: Reason, account: keyof typeof DISK_ACCOUNTS | undefined): string =>
+  reason === "disk" && account !== undefined ? `, ${DISK_ACCOUNTS[account]}` : "";
+
 // The class of what has its colour, and the custom property: see tokens.css.
 export const classOf = (reason: Reason) => `wait-${reason.replace("_", "-")}`;
 export const colourOf = (reason: Reason) => `--${classOf(reason)}`;

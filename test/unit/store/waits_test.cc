@@ -63,6 +63,29 @@ TEST_CASE("A visit's time belongs to the stack that it found, and run queues to 
         std::vector<std::string>{"all;worker (100);" + disk + " 5000", "all;worker (100);f1;" + disk + " 15000"});
 }
 
+TEST_CASE("Waits for disks that no visit has seen have their reason and no stack", "[store]") {
+  WaitingHost host;
+  host.visit(WaitReason::kLock);
+  host.pass(2);
+  const std::vector<Frame> lock{code(16), wait_frame(WaitReason::kLock)};
+  WaitSample wait;
+  wait.sample = {host.clock.monotonic(), kProcess, kProcess.pid, "worker", lock, {}};
+  wait.last_seen = MonotonicTime{host.clock.monotonic().ns - 2 * kSecond};
+  wait.waited_ns = 1500 * kNsPerMs;
+  wait.disk_ns = 500 * kNsPerMs;
+  host.store.add_wait(wait);
+  host.store.set_waits_seen(host.clock.monotonic(), DiskAccount::kOfSome);
+  QueryBudget budget;
+  const auto usage =
+      process_usage(measured(host.store.snapshot(), Measure::kWait, false), Selection{host.everything()}, budget);
+  REQUIRE(usage);
+  REQUIRE(usage->rows.size() == 1);
+  const WaitSums& waits = usage->rows[0].waits_ns;
+  CHECK(waits[static_cast<std::size_t>(WaitReason::kDisk)] == 500 * kNsPerMs);
+  CHECK(waits[static_cast<std::size_t>(WaitReason::kLock)] == 1500 * kNsPerMs);
+  CHECK(usage->disk_account == DiskAccount::kOfSome);
+}
+
 TEST_CASE("CPU time has no waits, and both together are their sum", "[store]") {
   WaitingHost host;
   host.visit(WaitReason::kLock);

@@ -6,7 +6,7 @@ import { isTimed, shownMeasure, worth } from "../measure";
 import { about } from "../questions";
 import { ask, question } from "../state";
 import { percent, seconds } from "../text";
-import { REASONS, REASON_TEXTS, type Reason, classOf, focusOn, reasonOfFocus } from "../waits";
+import { REASONS, REASON_TEXTS, type Reason, classOf, focusOn, howKnown, reasonOfFocus } from "../waits";
 import { reasonOf } from "./frames";
 import { model, zoomed } from "./shown";
 
@@ -48,7 +48,7 @@ export function Reasons() {
     <div id="reasons" class="reasons" role="group" aria-label="Why threads wait">
       <b>{shownMeasure.value === "wall" ? "Time" : "Waited"} {seconds(known.total * each)}</b>
       {known.waits.map(([reason, units]) => (
-        <button key={reason} type="button" data-reason={reason} aria-pressed={chosen === reason} title={`${REASON_TEXTS[reason].what}: ${seconds(units * each)} of ${seconds(known.total * each)}`}
+        <button key={reason} type="button" data-reason={reason} aria-pressed={chosen === reason} title={`${REASON_TEXTS[reason].what}: ${seconds(units * each)} of ${seconds(known.total * each)}${howKnown(reason, facts.disk_account)}`}
           onClick={() => ask({ focus: chosen === reason ? "" : focusOn(reason) })}>
           <i class={`swatch ${classOf(reason)}`} />{REASON_TEXTS[reason].name} <small>{percent(units, known.total)} · {seconds(units * each)}</small>
         </button>

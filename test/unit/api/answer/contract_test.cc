@@ -376,10 +376,12 @@ TEST_CASE("an answer says of which measure it is, and what it does not know") {
   Fixture fixture;
   const json cpu = json::parse(fixture.get("/profile?pid=123&from=now-1m").body);
   CHECK(cpu["measure"] == "cpu");
+  CHECK_FALSE(cpu.contains("disk_account"));
   for (const std::string route : {"/profile", "/threads", "/processes", "/timeline"}) {
     const json wait = json::parse(fixture.get(route + "?measure=wait&from=now-1m").body);
     INFO(wait.dump());
     CHECK(wait["measure"] == "wait");
+    CHECK(wait["disk_account"] == "none");
     CHECK(wait["samples"] == 0);
     REQUIRE_FALSE(wait["warnings"].empty());
     CHECK(wait["warnings"].dump().find("waiting threads are not visited") != std::string::npos);
