@@ -53,6 +53,13 @@ struct CpuAccount {
   std::string reason{};               ///< then the reason, a phrase
 };
 
+/// For how long the threads of programs existed, all together.
+struct ThreadTime {
+  std::optional<std::uint64_t> ns{};  ///< empty if it is not known
+  std::uint64_t error_ns = 0;         ///< by how much it may be wrong
+  std::string reason{};               ///< why it is not known, a phrase
+};
+
 /// A file with minutes of a host, in the place of this one.
 struct HistoryFile {
   std::string name;  ///< without its folder
@@ -133,6 +140,10 @@ class Sources {
   [[nodiscard]] virtual CpuAccount machine_cpu(const store::WallWindow& window) const = 0;
   [[nodiscard]] virtual CpuAccount process_cpu(const store::WallWindow& window,
                                                const store::ProcessInfo& process) const = 0;
+  /// Of the machine, in the window.
+  [[nodiscard]] virtual ThreadTime thread_time(const store::WallWindow& /*window*/) const {
+    return {.reason = "waiting threads are not visited"};
+  }
 };
 
 }  // namespace flamed::api

@@ -42,6 +42,7 @@
 #include "daemon/flow/reader.h"
 #include "daemon/flow/runtime_stacks.h"
 #include "daemon/flow/stored_until.h"
+#include "daemon/flow/thread_census.h"
 #include "daemon/flow/wait_intake.h"
 #include "daemon/history/history.h"
 #include "daemon/history/history_namer.h"
@@ -349,6 +350,7 @@ class Daemon::Parts {
                  {[this] { sampler_->wake(); }, [this] { off_cpu_intake_.clear(); }}),
         off_cpu_intake_([this](std::uint64_t address) { return kernel_function(address); }),
         waits_(store_, functions_, [this](std::uint64_t address) { return kernel_function(address); }),
+        census_(clock, config.retention_ns),
         ingest_(processes_, details_, modules_, store_, clock,
                 {.unwind = unwind_.get(),
                  .accounts = &accounts_,
@@ -357,6 +359,7 @@ class Daemon::Parts {
                  .waits = visitor_ == nullptr ? nullptr : &waits_,
                  .reasons = &waits_,
                  .off_cpu = &off_cpu_intake_,
+                 .census = visitor_ == nullptr ? nullptr : &census_,
                  .java = java_stacks(),
                  .code = code_heaps_.get()}),
         budget_(config.frequency_hz, {config.cpu_budget, where_set(config, "cpu_budget")},
@@ -409,6 +412,7 @@ class Daemon::Parts {
                                           off_cpu_,
                                           off_cpu_intake_,
                                           waits_,
+                                          census_,
                                           row_cache_.get(),
                                           runtimes_ == nullptr ? nullptr : &runtimes_->modules,
                                           runtimes_ == nullptr ? nullptr : &runtimes_->stacks,
@@ -569,6 +573,7 @@ class Daemon::Parts {
   OffCpuCapture off_cpu_;
   OffCpuIntake off_cpu_intake_;
   WaitIntake waits_;
+  ThreadCensus census_;
   Ingest ingest_;
   BatchQueues queues_;
   std::optional<CostMeter> meter_;  ///< once all threads are started

@@ -619,9 +619,9 @@ api::Component DaemonSources::pressure_health() const {
   const std::string limits = "minutes are marked in which threads waited for so much of the time: " +
                              percents([&](std::size_t i) { return parts_.config.pressure[i]; });
   if (!state.last) return {"pressure", true, limits};
-  return {"pressure", true,
-          limits + "; in the last minute " +
-              percents([&](std::size_t i) { return std::optional(state.last->shares[i]); })};
+  return {"pressure", true, limits + "; in the last minute " + percents([&](std::size_t i) {
+                              return std::optional(state.last->shares[i]);
+                            })};
 }
 
 api::Health DaemonSources::health() const {

@@ -17,6 +17,7 @@
 #include "daemon/flow/reader.h"
 #include "daemon/flow/runtime_stacks.h"
 #include "daemon/flow/stored_until.h"
+#include "daemon/flow/thread_census.h"
 #include "daemon/flow/wait_intake.h"
 #include "daemon/history/history.h"
 #include "daemon/machine/pressure_watch.h"
@@ -64,8 +65,9 @@ class DaemonSources final : public api::Sources {
     OffCpuCapture& off_cpu;
     OffCpuIntake& off_cpu_intake;
     const WaitIntake& wait_intake;
-    const RowCache* row_cache;                 ///< null if rows are not kept for the next start
-    const RuntimeModules* runtime_modules;     ///< null if Python functions are not shown, as is the next one
+    const ThreadCensus& census;
+    const RowCache* row_cache;              ///< null if rows are not kept for the next start
+    const RuntimeModules* runtime_modules;  ///< null if Python functions are not shown, as is the next one
     const RuntimeStacks* runtime_stacks;
     const CodeHeaps* code_heaps;  ///< null if code that JVMs make is not read, as is the next one
     const JavaStacks* java_stacks;
@@ -105,6 +107,10 @@ class DaemonSources final : public api::Sources {
   [[nodiscard]] api::CpuAccount process_cpu(const store::WallWindow& window,
                                             const store::ProcessInfo& process) const override {
     return parts_.accounts.process(window, process);
+  }
+  [[nodiscard]] api::ThreadTime thread_time(const store::WallWindow& window) const override {
+    if (parts_.waits == nullptr) return {.reason = "waiting threads are not visited"};
+    return parts_.census.in(window);
   }
 
  private:

@@ -42,6 +42,11 @@ std::optional<std::uint32_t> ViewerSources::user_of(std::int32_t pid) const {
   return sees_everything() || is_own ? user : std::nullopt;
 }
 
+ThreadTime ViewerSources::thread_time(const store::WallWindow& window) const {
+  if (sees_everything()) return all_.thread_time(window);
+  return {.reason = "threads are counted for the whole machine, not for one user"};
+}
+
 CpuAccount ViewerSources::machine_cpu(const store::WallWindow& window) const {
   if (sees_everything()) return all_.machine_cpu(window);
   return {{}, "the machine's CPU time is not compared with the samples of one user: ask by pid"};

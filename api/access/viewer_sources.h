@@ -36,6 +36,7 @@ class ViewerSources final : public Sources {
   void cancel_off_cpu(WallTime asked) override { all_.cancel_off_cpu(asked); }
   [[nodiscard]] std::optional<OffCpuAnswer> take_off_cpu(WallTime asked) override;
   [[nodiscard]] CpuAccount machine_cpu(const store::WallWindow& window) const override;
+  [[nodiscard]] ThreadTime thread_time(const store::WallWindow& window) const override;
   /// Of a process that the snapshot shows.
   [[nodiscard]] CpuAccount process_cpu(const store::WallWindow& window,
                                        const store::ProcessInfo& process) const override {

@@ -15,6 +15,7 @@
 #include "api/text/time_expression.h"
 #include "store/query/query.h"
 #include "store/query/slot_selection.h"
+#include "store/query/usage.h"
 
 namespace flamed::api {
 namespace {
@@ -130,13 +131,48 @@ store::QueryBudget budget_for(const Sources& sources) {
   return {limits, &sources.clock()};
 }
 
+namespace {
+
+/// Of waiting time, or of all time of threads.
+void add_coverage_of_threads(store::Coverage& coverage, const store::AnswerFacts& facts, const ReadyQuestion& question,
+                             const Sources& sources) {
+  const store::Selection& selection = question.selection;
+  if (selection.is_narrowed() || selection.side != store::Side::kBoth) {
+    coverage.reason = "threads are counted for the whole machine: ask without a selection";
+    return;
+  }
+  ThreadTime threads = sources.thread_time(facts.used);
+  coverage.reason = std::move(threads.reason);
+  coverage.thread_ns = threads.ns;
+  coverage.thread_error_ns = threads.error_ns;
+  if (!threads.ns) return;
+  auto expected_ns = static_cast<double>(*threads.ns);
+  if (facts.measure == store::Measure::kWait) {
+    CpuAccount cpu = sources.machine_cpu(facts.used);
+    coverage.reason = std::move(cpu.reason);
+    coverage.cpu_ns_accounted = cpu.ns;
+    if (!cpu.ns) return;
+    expected_ns -= static_cast<double>(*cpu.ns);
+  }
+  if (expected_ns <= 0) {
+    coverage.reason = "no thread is known to have existed";
+    return;
+  }
+  // Threads that wait for work exist, too.
+  store::QueryBudget budget = budget_for(sources);
+  const auto stored = store::process_usage(store::with_idle(question.snapshot), selection, budget);
+  if (stored)
+    coverage.share = static_cast<double>(stored->total_ns) / expected_ns;
+  else
+    coverage.reason = stored.error().message();
+}
+
+}  // namespace
+
 void add_coverage(store::AnswerFacts& facts, const ReadyQuestion& question, const Sources& sources) {
   const store::Selection& selection = question.selection;
   store::Coverage& coverage = facts.coverage.emplace();
-  if (facts.measure != store::Measure::kCpu) {
-    coverage.reason = "the kernel's accounts are compared with CPU time: ask with measure=cpu";
-    return;
-  }
+  if (facts.measure != store::Measure::kCpu) return add_coverage_of_threads(coverage, facts, question, sources);
   if (selection.side != store::Side::kBoth) {
     coverage.reason = "the kernel's accounts are compared with samples of both sides: leave side out";
     return;

@@ -56,7 +56,7 @@ std::optional<Problem> check_format(const AnswerContext& context, std::string_vi
 /// The limits of one query: 20 s, and memory of about 128 MiB.
 store::QueryBudget budget_for(const Sources& sources);
 
-/// Sets facts.coverage, for the whole machine and for processes by pid.
+/// Sets facts.coverage, for the whole machine and for processes by pid; of waiting time for the whole machine.
 void add_coverage(store::AnswerFacts& facts, const ReadyQuestion& question, const Sources& sources);
 
 /// If an answer has no samples, checks whether another window would have any: sets facts.matched_ever, and warns if no

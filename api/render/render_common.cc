@@ -249,13 +249,20 @@ void append_unnamed(JsonWriter& json, const store::ProfileDiff& diff, store::Dif
 }
 
 void append_coverage(JsonWriter& json, const store::AnswerFacts& facts) {
-  const store::Coverage coverage = facts.coverage.value_or(store::Coverage{{}, {}, "it was not requested"});
+  const store::Coverage coverage = facts.coverage.value_or(store::Coverage{.reason = "it was not requested"});
   json.key("coverage").begin_object();
-  json.key("cpu_seconds_accounted");
-  if (coverage.cpu_ns_accounted) {
-    json.number(cpu_seconds(*coverage.cpu_ns_accounted));
-  } else {
-    json.null();
+  const auto append_seconds = [&](std::string_view name, std::optional<std::uint64_t> ns) {
+    json.key(name);
+    if (ns) {
+      json.number(cpu_seconds(*ns));
+    } else {
+      json.null();
+    }
+  };
+  append_seconds("cpu_seconds_accounted", coverage.cpu_ns_accounted);
+  if (facts.measure != store::Measure::kCpu) {
+    append_seconds("thread_seconds", coverage.thread_ns);
+    append_seconds("thread_seconds_error", coverage.thread_ns ? std::optional(coverage.thread_error_ns) : std::nullopt);
   }
   json.key("share");
   if (coverage.share) {

@@ -28,9 +28,9 @@ void append_process(JsonWriter& json, const store::ProcessInfo& process);
 
 double cpu_seconds(std::uint64_t ns);
 
-/// Members that every answer about samples begins with: measure, disk_account unless it is of CPU time, window {asked, used}, resolution_ms (0: exact to the sample),
-/// period_ns, frequency_hz, samples, cpu_seconds, quality, visible_uid (null: everybody's processes), matched_ever
-/// (null: not known), warnings.
+/// Members that every answer about samples begins with: measure, disk_account unless it is of CPU time, window {asked,
+/// used}, resolution_ms (0: exact to the sample), period_ns, frequency_hz, samples, cpu_seconds, quality, visible_uid
+/// (null: everybody's processes), matched_ever (null: not known), warnings.
 void append_facts(JsonWriter& json, const store::AnswerFacts& facts, double frequency_hz, std::uint64_t samples,
                   std::uint64_t cpu_ns);
 
@@ -48,7 +48,8 @@ double symbolised_share(const store::Profile& profile);
 void append_unnamed(JsonWriter& json, const store::Profile& profile);
 void append_unnamed(JsonWriter& json, const store::ProfileDiff& diff, store::DiffCount store::DiffNode::*side);
 
-/// The member coverage: {"cpu_seconds_accounted", "share"}, each null if it is not known, and then "reason".
+/// The member coverage: {"cpu_seconds_accounted", "share"}, each null if it is not known, and then "reason". Unless it
+/// is of CPU time also "thread_seconds" and "thread_seconds_error".
 void append_coverage(JsonWriter& json, const store::AnswerFacts& facts);
 
 /// On one line of UTF-8: control characters become `_`.

@@ -94,6 +94,7 @@ Ingest::Ingest(symbolizer::ProcessTracker& processes, symbolizer::ProcessDetails
       waits_(parts.waits),
       reasons_(parts.reasons),
       off_cpu_(parts.off_cpu),
+      census_(parts.census),
       java_(parts.java),
       code_(parts.code),
       wall_at_boot_ns_(clock.wall().ns - clock.boottime_ns()),
@@ -113,6 +114,7 @@ void Ingest::apply(const EventBatch& batch) {
   if (batch.side_band_lost_from) processes_.on_events_lost(*batch.side_band_lost_from, batch.drained_at);
   malformed_ = batch.malformed;
   if (runtimes_ != nullptr) runtimes_->keep(batch.code_copies, batch.drained_at);
+  if (census_ != nullptr && batch.threads) census_->counted(*batch.threads);
   // A process may have been forked in this batch, and be in doubt from some later time on.
   auto muted = batch.muted.begin();
   const auto doubt_until = [&](MonotonicTime time) {
@@ -145,11 +147,13 @@ void Ingest::apply(const EventBatch& batch) {
         break;
       case RecordKind::kFork:
         if (const auto task = parse_task(body)) processes_.on_fork(event.time, task->pid, task->parent_pid);
+        if (census_ != nullptr) census_->started(event.time);
         break;
       case RecordKind::kExit:
         if (const auto task = parse_task(body)) {
           processes_.on_exit(event.time, task->pid, task->tid);
           if (waits_ != nullptr) waits_->ended(task->tid, event.time);
+          if (census_ != nullptr) census_->ended(event.time);
         }
         break;
       case RecordKind::kVisit:
@@ -184,6 +188,7 @@ void Ingest::apply(const EventBatch& batch) {
   if (java_ != nullptr) java_->tidy(batch.drained_at);
   if (runtimes_ != nullptr) runtimes_->tidy(batch.drained_at);
   if (accounts_ != nullptr) accounts_->advance(batch.drained_at);
+  if (census_ != nullptr) census_->advance(batch.drained_at);
   report_mapped_modules(batch.drained_at);
   drop_unused_modules();
 }

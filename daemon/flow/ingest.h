@@ -15,6 +15,7 @@
 #include "daemon/flow/late_walks.h"
 #include "daemon/flow/off_cpu_intake.h"
 #include "daemon/flow/runtime_stacks.h"
+#include "daemon/flow/thread_census.h"
 #include "daemon/flow/wait_intake.h"
 #include "daemon/runtimes/code_heaps.h"
 #include "daemon/sampler/event_batch.h"
@@ -36,6 +37,7 @@ class Ingest {
     WaitIntake* waits = nullptr;        ///< null: waiting threads are not visited
     WaitIntake* reasons = nullptr;      ///< why threads wait; null: the next one is, too
     OffCpuIntake* off_cpu = nullptr;    ///< null: waits are never measured exactly
+    ThreadCensus* census = nullptr;     ///< null: waiting threads are not visited
     JavaStacks* java = nullptr;         ///< null: Java methods are not shown
     CodeHeaps* code = nullptr;          ///< null: code that JVMs make is not read
   };
@@ -98,6 +100,7 @@ class Ingest {
   WaitIntake* const waits_;
   WaitIntake* const reasons_;
   OffCpuIntake* const off_cpu_;
+  ThreadCensus* const census_;
   JavaStacks* const java_;
   CodeHeaps* const code_;
   std::uint64_t malformed_ = 0;

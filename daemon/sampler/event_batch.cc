@@ -55,6 +55,7 @@ void EventBatch::clear() {
   has_side_band = true;
   side_band_lost_from.reset();
   waits_seen.reset();
+  threads.reset();
   muted.clear();
   code_copies.clear();
 }

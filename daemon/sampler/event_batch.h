@@ -110,6 +110,12 @@ class EventBatch {
   std::optional<MonotonicTime> side_band_lost_from;
   /// All threads were visited since then, see store::Store::set_waits_seen(); empty: not since the last batch.
   std::optional<MonotonicTime> waits_seen{};
+  /// Likewise: how many threads of programs that round has found.
+  struct ThreadCount {
+    MonotonicTime time;  ///< of the middle of the round
+    std::size_t threads = 0;
+  };
+  std::optional<ThreadCount> threads{};
   /// Processes whose records were skipped, see SideBandShares.
   std::vector<SideBandShares::Muted> muted;
   /// Code that these samples or later ones have met.

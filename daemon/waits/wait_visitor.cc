@@ -100,6 +100,8 @@ void WaitVisitor::end_round(MonotonicTime began, MonotonicTime ended) {
   waits_seen_ = began;
   state_.round_ns = ended.ns - began.ns;
   state_.threads = state_.counts.visited - std::exchange(visited_before_, state_.counts.visited);
+  const std::uint64_t left_out = state_.counts.left_out - std::exchange(left_out_before_, state_.counts.left_out);
+  threads_ = {{began.ns + (ended.ns - began.ns) / 2}, state_.threads - std::min<std::size_t>(left_out, state_.threads)};
   state_.stacks_to_read = state_.counts.later - std::exchange(later_before_, state_.counts.later);
 }
 
@@ -205,6 +207,7 @@ void WaitVisitor::take(EventBatch& batch) {
   }
   records_.clear();
   batch.waits_seen = std::exchange(waits_seen_, std::nullopt);
+  batch.threads = std::exchange(threads_, std::nullopt);
 }
 
 void WaitVisitor::read_again(std::int32_t tid) {

@@ -37,7 +37,7 @@ class WaitVisitor {
   /// Until `stop` is requested, or the kernel refuses.
   void run(const std::stop_token& stop);
 
-  /// Appends the records of the turns since the last call, and sets `batch.waits_seen`.
+  /// Appends the records of the turns since the last call, and sets `batch.waits_seen` and `threads`.
   void take(EventBatch& batch);
 
   /// The stack of a thread's wait could not be walked for lack of rows: it is read again when there is time.
@@ -76,12 +76,14 @@ class WaitVisitor {
   std::int64_t cost_ns_ = 0;   ///< read_cost_ns() at the last take_cost_ns()
   std::int64_t extra_ns_ = 0;  ///< since then: what ingest needs for the stacks, without what old ones took
   OldStackPace old_stacks_;
-  std::uint64_t visited_before_ = 0;  ///< this round
-  std::uint64_t later_before_ = 0;    ///< likewise
-  EventBatch turn_;                   ///< the records of one turn
-  mutable std::mutex mutex_;          ///< guards the members below
+  std::uint64_t visited_before_ = 0;   ///< this round
+  std::uint64_t later_before_ = 0;     ///< likewise
+  std::uint64_t left_out_before_ = 0;  ///< likewise
+  EventBatch turn_;                    ///< the records of one turn
+  mutable std::mutex mutex_;           ///< guards the members below
   EventBatch records_;
   std::optional<MonotonicTime> waits_seen_;
+  std::optional<EventBatch::ThreadCount> threads_;
   std::vector<std::uint32_t> again_;  ///< tids, see read_again()
   State state_;
 };

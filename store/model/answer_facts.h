@@ -16,12 +16,16 @@
 
 namespace flamed::store {
 
-/// The share of the kernel's own accounts of CPU time that the samples stand for.
+/// The share of the kernel's own accounts of CPU time that the samples stand for. With waiting time: of the time that
+/// threads existed.
 struct Coverage {
   /// CPU time of the selection in AnswerFacts::used, from /proc/stat or /proc/PID/stat; empty if not known.
   std::optional<std::uint64_t> cpu_ns_accounted{};
   std::optional<double> share{};  ///< sampled CPU time / cpu_ns_accounted; also empty if that is 0
   std::string reason{};           ///< a sentence if one of them is empty
+  /// Only with waiting time: for how long the threads existed, all together, and by how much that may be wrong.
+  std::optional<std::uint64_t> thread_ns{};
+  std::uint64_t thread_error_ns = 0;
 };
 
 /// The share of time that was sampled with a period.

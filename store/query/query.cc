@@ -80,6 +80,13 @@ Snapshot with_warnings(const Snapshot& snapshot, std::span<const std::string> wa
   return Snapshot(std::move(data));
 }
 
+Snapshot with_idle(const Snapshot& snapshot) {
+  if (!snapshot.data().hides_idle) return snapshot;
+  auto data = std::make_shared<SnapshotData>(snapshot.data());
+  data->hides_idle = false;
+  return Snapshot(std::move(data));
+}
+
 bool knows_waits(const Snapshot& snapshot) {
   return snapshot.data().waits_seen.ns != std::numeric_limits<std::int64_t>::min();
 }

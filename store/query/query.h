@@ -36,6 +36,9 @@ Snapshot with_warnings(const Snapshot& snapshot, std::span<const std::string> wa
 /// Whether waiting time is measured: threads are visited, and were.
 bool knows_waits(const Snapshot& snapshot);
 
+/// Of a snapshot of waiting time: the same with threads that wait for work.
+Snapshot with_idle(const Snapshot& snapshot);
+
 /// The frames of stored stacks in these modules, which must be sorted: each frame once, in order. May include frames of
 /// stacks that are just being freed.
 std::vector<Frame> frames_of(const Snapshot& snapshot, std::span<const ModuleId> modules);

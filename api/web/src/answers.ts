@@ -23,6 +23,8 @@ export interface Quality {
 
 export interface Coverage {
   cpu_seconds_accounted: number | null;
+  thread_seconds?: number | null; // of waiting time: for how long threads existed
+  thread_seconds_error?: number | null;
   share: number | null;
 }
 

@@ -50,8 +50,10 @@ function Fact({ about: section, name, level = "", title, more = "", children }: 
 
 function CoverageFact({ coverage, cpuSeconds }: { coverage: Coverage | undefined; cpuSeconds: number }) {
   if (coverage === undefined || coverage.share === null) return null;
-  const { share: covered, cpu_seconds_accounted: accounted } = coverage;
-  const title = `The samples stand for ${seconds(cpuSeconds)} of the ${seconds(accounted ?? 0)} that the kernel accounted`;
+  const { share: covered, cpu_seconds_accounted: accounted, thread_seconds: existed, thread_seconds_error: error } = coverage;
+  const title = typeof existed === "number"
+    ? `With what waits for work, the stored times are that share of the ${seconds(existed - (accounted ?? 0))} that threads existed${accounted === null ? "" : " and were not on a CPU"} (± ${seconds(error ?? 0)})`
+    : `The samples stand for ${seconds(cpuSeconds)} of the ${seconds(accounted ?? 0)} that the kernel accounted`;
   // Chance moves it by a few per cent, which is not marked.
   const level: Level = covered < 0.8 ? "warn" : "";
   return <Fact about="coverage" name="Coverage" level={level} title={title}>{percent(covered, 1)}</Fact>;

@@ -94,6 +94,8 @@ class FakeSources : public Sources {
     return known != process_cpu_.end() ? known->second : CpuAccount{{}, "it ended between readings"};
   }
 
+  [[nodiscard]] ThreadTime thread_time(const store::WallWindow& /*window*/) const override { return thread_time_; }
+
   void add_process(const ProcessId& id, const std::string& comm) {
     store_.update_process({id, comm, "/usr/bin/" + comm, 0, WallTime{kNowNs - kNsPerMinute}, std::nullopt});
   }
@@ -120,6 +122,7 @@ class FakeSources : public Sources {
   std::map<std::int32_t, std::uint32_t> running_;  ///< pid to user
   std::vector<PressedMinute> pressed_;
   CpuAccount machine_cpu_{{}, "nobody read it"};
+  ThreadTime thread_time_{.reason = "nobody counted them"};
   std::map<std::int32_t, CpuAccount> process_cpu_;
   FakeNamer namer_;
   ManualClock clock_;

@@ -311,6 +311,46 @@ TEST_CASE("a profile has the kernel's CPU time beside the samples, or why it is 
   CHECK(coverage("/profile?pid=123")["share"].is_null());
 }
 
+TEST_CASE("a profile of waiting time has beside it for how long threads existed, or why that is not known") {
+  Fixture fixture;
+  fixture.sources.machine_cpu_ = {2'000'000'000, {}};
+  fixture.sources.thread_time_ = {.ns = 10'000'000'000, .error_ns = 100'000'000};
+  store::Store& store = fixture.sources.store_;
+  const MonotonicTime visited{fixture.sources.clock_.monotonic().ns - 10 * kNsPerSecond};
+  for (const auto& [reason, ns] :
+       {std::pair{store::WaitReason::kLock, 2 * kNsPerSecond}, std::pair{store::WaitReason::kPoll, 4 * kNsPerSecond}}) {
+    const std::vector<Frame> frames{store::wait_frame(reason)};
+    store::WaitSample wait;
+    wait.sample = {visited, {123, 4567}, 123, "worker", frames, {}};
+    wait.sample.owner = ::getuid();
+    wait.waited_ns = ns;
+    store.add_wait(wait);
+    store.end_wait(123, visited);
+  }
+  store.set_waits_seen(visited);
+  const auto coverage = [&](const std::string& query) {
+    return json::parse(fixture.get("/profile?" + query).body)["coverage"];
+  };
+  // What waits for work is shown or not, but exists.
+  for (const std::string idle : {"hide", "show"}) {
+    CAPTURE(idle);
+    const json waited = coverage("measure=wait&idle=" + idle);
+    CHECK(waited["thread_seconds"].get<double>() == Approx(10));
+    CHECK(waited["thread_seconds_error"].get<double>() == Approx(0.1));
+    CHECK(waited["cpu_seconds_accounted"].get<double>() == Approx(2));
+    CHECK(waited["share"].get<double>() == Approx(6.0 / 8));
+  }
+  const json wall = coverage("measure=wall");
+  CHECK(wall["cpu_seconds_accounted"].is_null());
+  CHECK(wall["share"].get<double>() == Approx(0.63));  // with 30 samples of 10 ms
+  CHECK_FALSE(wall.contains("reason"));
+  CHECK(coverage("measure=wait&pid=123")["reason"].is_string());
+  fixture.sources.thread_time_ = {.reason = "nobody counted them"};
+  CHECK(coverage("measure=wait")["reason"] == "nobody counted them");
+  CHECK(coverage("measure=wait")["thread_seconds_error"].is_null());
+  CHECK_FALSE(coverage("pid=123").contains("thread_seconds"));
+}
+
 TEST_CASE("a known process without samples in the window is an empty tree and a warning") {
   Fixture fixture;
   fixture.sources.running_ = {{77, 0}};
