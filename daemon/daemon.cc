@@ -263,11 +263,11 @@ std::string reasons_of_losses(const store::Quality& quality) {
 struct Runtimes {
   Runtimes(runtimes::RuntimeKinds kinds, BpfUnwindMaps& maps, symbolizer::GuardedOpener& opener,
            symbolizer::ModuleReader& reader, symbolizer::RuntimeFunctions& functions,
-           symbolizer::ProcessTracker& processes, store::Store& store, const JavaStacks* java)
+           symbolizer::ProcessTracker& processes, store::Store& store)
       : program(maps),
         modules(program, kinds),
         namer(opener, reader),
-        stacks({modules, namer, functions, processes, store, java}) {}
+        stacks({modules, namer, functions, processes, store}) {}
 
   struct Program final : RuntimeModules::Program {
     explicit Program(BpfUnwindMaps& to) : maps(to) {}
@@ -329,7 +329,7 @@ class Daemon::Parts {
         runtimes_(unwind_ == nullptr || config.runtimes.is_empty()
                       ? nullptr
                       : std::make_unique<Runtimes>(config.runtimes, *unwind_maps_, opener_, module_reader_, functions_,
-                                                   processes_, store_, java_stacks())),
+                                                   processes_, store_)),
         late_walks_(unwind_ == nullptr || !config.stack_slices
                         ? nullptr
                         : std::make_unique<LateWalks>(LateWalks::Parts{
@@ -361,7 +361,8 @@ class Daemon::Parts {
                  .off_cpu = &off_cpu_intake_,
                  .census = visitor_ == nullptr ? nullptr : &census_,
                  .java = java_stacks(),
-                 .code = code_heaps_.get()}),
+                 .code = code_heaps_.get(),
+                 .functions = &functions_}),
         budget_(config.frequency_hz, {config.cpu_budget, where_set(config, "cpu_budget")},
                 [this] { return meter_->read(); }),
         stored_([this] { sampler_->wake(); }),

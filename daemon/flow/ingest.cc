@@ -2,8 +2,11 @@
 #include "daemon/flow/ingest.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <utility>
+
+#include "store/query/query.h"
 
 namespace flamed::daemon {
 namespace {
@@ -16,6 +19,8 @@ using symbolizer::StackTrust;
 constexpr std::size_t kFewModules = 8'192;
 /// Reading all mappings takes up to some hundred microseconds.
 constexpr std::int64_t kBetweenLooksNs = 2 * kNsPerSecond;
+/// A snapshot, and all frames of stored stacks.
+constexpr std::int64_t kBetweenFreesNs = 10 * kNsPerSecond;
 /// NTP slews by at most 0.5 ms a second; more than this is a step.
 constexpr std::int64_t kClockStepNs = kNsPerSecond;
 /// Tables of this age that lack a mapping will not be updated by themselves.
@@ -97,6 +102,7 @@ Ingest::Ingest(symbolizer::ProcessTracker& processes, symbolizer::ProcessDetails
       census_(parts.census),
       java_(parts.java),
       code_(parts.code),
+      functions_(parts.functions),
       wall_at_boot_ns_(clock.wall().ns - clock.boottime_ns()),
       modules_to_sweep_at_(kFewModules) {}
 
@@ -187,6 +193,7 @@ void Ingest::apply(const EventBatch& batch) {
   if (late_walks_ != nullptr) late_walks_->tell_store();
   if (java_ != nullptr) java_->tidy(batch.drained_at);
   if (runtimes_ != nullptr) runtimes_->tidy(batch.drained_at);
+  free_functions(batch.drained_at);
   if (accounts_ != nullptr) accounts_->advance(batch.drained_at);
   if (census_ != nullptr) census_->advance(batch.drained_at);
   report_mapped_modules(batch.drained_at);
@@ -542,6 +549,19 @@ void Ingest::republish_runtimes() {
   processes_.visit_running([this](symbolizer::Process& process) {
     if (process.watched && runtimes_->place_of(process).layout != 0) processes_.watch_mappings(process, true);
   });
+}
+
+/// Frees names of functions of runtimes, and of threads that held locks (store::holder_frame()), that no stored stack
+/// has.
+void Ingest::free_functions(MonotonicTime now) {
+  if (functions_ == nullptr || now.ns - functions_freed_.ns < kBetweenFreesNs) return;
+  functions_freed_ = now;
+  if (!functions_->is_crowded()) return;
+  const std::array<ModuleId, 2> modules{kKernelModule, kRuntimeModule};
+  std::vector<Frame> used = store::frames_of(store_.snapshot(), modules);
+  if (runtimes_ != nullptr) runtimes_->append_used(used);
+  if (java_ != nullptr) java_->append_used(used);
+  functions_->retain(used);
 }
 
 /// So that files that no process has mapped any more can be closed.

@@ -21,6 +21,7 @@
 #include "daemon/sampler/event_batch.h"
 #include "daemon/unwind/unwind_publisher.h"
 #include "store/ring/store.h"
+#include "symbolizer/names/runtime_functions.h"
 #include "symbolizer/process/module_table.h"
 #include "symbolizer/process/process_details.h"
 #include "symbolizer/process/process_tracker.h"
@@ -40,6 +41,7 @@ class Ingest {
     ThreadCensus* census = nullptr;     ///< null: waiting threads are not visited
     JavaStacks* java = nullptr;         ///< null: Java methods are not shown
     CodeHeaps* code = nullptr;          ///< null: code that JVMs make is not read
+    symbolizer::RuntimeFunctions* functions = nullptr;  ///< null: no stack has names in it
   };
   Ingest(symbolizer::ProcessTracker& processes, symbolizer::ProcessDetails& details, symbolizer::ModuleTable& modules,
          store::Store& store, const Clock& clock, const Parts& parts);
@@ -85,6 +87,7 @@ class Ingest {
   void note_missed_code(symbolizer::Process& process, MonotonicTime time, const flamed_sample& sample);
   void look_at_code(MonotonicTime now);
   void look_again(MonotonicTime now);
+  void free_functions(MonotonicTime now);
   void report_mapped_modules(MonotonicTime now);
   void drop_unused_modules();
 
@@ -103,12 +106,14 @@ class Ingest {
   ThreadCensus* const census_;
   JavaStacks* const java_;
   CodeHeaps* const code_;
+  symbolizer::RuntimeFunctions* const functions_;
   std::uint64_t malformed_ = 0;
   std::int64_t period_ns_ = 0;       ///< of the last stored samples
   std::int64_t wall_at_boot_ns_;     ///< changes when the wall clock is set
   std::size_t modules_to_sweep_at_;  ///< number of modules
   std::uint64_t releases_told_ = 0;  ///< KnownProcesses::releases() at the last sweep
   MonotonicTime mapped_told_;
+  MonotonicTime functions_freed_;
   std::uint64_t runtimes_told_ = 0;  ///< RuntimeModules::edition() when processes were last published for it
   std::vector<ModuleId> mapped_;     ///< scratch
   std::vector<ProcessId> recoded_;   ///< scratch of look_at_code()

@@ -2,7 +2,6 @@
 #include "daemon/flow/runtime_stacks.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <cstring>
 #include <iterator>
@@ -10,8 +9,6 @@
 #include <optional>
 #include <utility>
 #include <variant>
-
-#include "store/query/query.h"
 
 namespace flamed::daemon {
 namespace {
@@ -397,16 +394,13 @@ void RuntimeStacks::tidy(MonotonicTime now) {
     codes = 0;
   }
   codes_ = codes;
-  if (!parts_.functions.is_crowded()) return;
-  // In the kernel's are names of threads: store::holder_frame().
-  const std::array<ModuleId, 2> modules{kKernelModule, kRuntimeModule};
-  std::vector<Frame> used = store::frames_of(parts_.store.snapshot(), modules);
+}
+
+void RuntimeStacks::append_used(std::vector<Frame>& used) const {
   for (const auto& [process, known] : known_) {
     for (const auto& [address, code] : known.codes) used.push_back(RuntimeFunctions::frame_of(code.function, 0));
     for (const auto& [start, compiled] : known.compiled) used.push_back(compiled.frame);
   }
-  if (parts_.java != nullptr) parts_.java->append_used(used);
-  parts_.functions.retain(used);
 }
 
 }  // namespace flamed::daemon

@@ -23,7 +23,6 @@
 #include "base/clock.h"
 #include "base/identity.h"
 #include "bpf/linked_layout.h"
-#include "daemon/flow/java_stacks.h"
 #include "daemon/flow/python_join.h"
 #include "daemon/flow/slot_join.h"
 #include "daemon/runtimes/runtime_modules.h"
@@ -63,7 +62,6 @@ class RuntimeStacks {
     symbolizer::RuntimeFunctions& functions;
     symbolizer::ProcessTracker& processes;
     store::Store& store;
-    const JavaStacks* java = nullptr;  ///< it has names in `functions` as well
   };
   explicit RuntimeStacks(const Parts& parts) : parts_(parts) {}
 
@@ -89,8 +87,10 @@ class RuntimeStacks {
   /// Has that list changed since the last call?
   bool take_changed() { return std::exchange(has_changed_, false); }
 
-  /// Forgets what is known of ended processes, and names that no stored stack has.
+  /// Forgets what is known of ended processes.
   void tidy(MonotonicTime now);
+  /// Appends the frames that must keep their names.
+  void append_used(std::vector<Frame>& used) const;
 
   struct Stats {
     std::uint64_t samples = 0;         ///< with frames of the runtime

@@ -3,6 +3,7 @@
 
 #include <linux/perf_event.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <optional>
@@ -114,11 +115,11 @@ struct Pipeline {
                   .unwind = publisher,
                   .store = store,
                   .read_again = [this](std::int32_t tid) { read_again.push_back(tid); }}};
-  symbolizer::RuntimeFunctions names;
+  symbolizer::RuntimeFunctions names{16U << 10};
   WaitIntake waits{store, names,
                    [](std::uint64_t address) { return std::string(address == kFutex ? "futex_wait" : "f"); }};
   Ingest ingest{processes, details, modules,
-                store,     clock,   {.unwind = &publisher, .late_walks = &late, .waits = &waits}};
+                store,     clock,   {.unwind = &publisher, .late_walks = &late, .waits = &waits, .functions = &names}};
 
   static Record map(std::int64_t ms, std::uint64_t start, std::uint64_t inode) {
     return test::mapping_record(at(ms), 100, start, 0x10000, 0, inode, path_of(inode));
@@ -143,7 +144,7 @@ struct Pipeline {
 
   /// Waits for a lock in the library's small function, in the wait number `switches`.
   Record visit(std::int64_t ms, std::uint64_t switches, std::int64_t last_seen_ms, bool has_slice,
-               flamed_wait_stack outcome = FLAMED_STACK_READ) {
+               flamed_wait_stack outcome = FLAMED_STACK_READ, const std::string& holder = "") {
     const std::vector<std::uint64_t> stack{0, kProgram + kLarge + 4, 0, 0, 0, kProgram + kOutermost + 4};
     test::SampleFields fields;
     fields.start_boottime_ns = kStartTicks * ProcessId::kNsPerTick + 7;
@@ -157,6 +158,8 @@ struct Pipeline {
     wait.state = FLAMED_SLEEPS;
     wait.known = FLAMED_KNOWS_REGISTERS;
     wait.stack = static_cast<__u8>(outcome);
+    if (!holder.empty()) wait.holder = 101;
+    std::copy(holder.begin(), holder.end(), wait.holder_comm);
     wait.last_seen_ns = last_seen_ms == 0 ? 0 : static_cast<std::uint64_t>(at(last_seen_ms).ns);
     return test::visit_record(at(ms), wait, fields);
   }
@@ -360,6 +363,18 @@ TEST_CASE("where the code before a return address can't be read, callers of code
   CHECK(p.late.stats().walked == 1);
   CHECK(p.profile().quality.guessed() == 0);
   CHECK(p.store.stats().quality.truncated[static_cast<std::size_t>(Truncation::kNoUnwindInformation)] == 1);
+}
+
+TEST_CASE("names of threads that held locks are kept as long as stacks have them, also without runtimes") {
+  Pipeline p;
+  p.feed(1000, with(Pipeline::program(10), p.visit(100, 1, 0, false, FLAMED_STACK_LATER, "keeper")), false, at(900));
+  REQUIRE(p.names.stats().functions == 1);
+  for (int i = 0; !p.names.is_crowded(); ++i) {
+    REQUIRE(p.names.enter(symbolizer::SymbolKind::kUnknown, "gone " + std::to_string(i), "", 0));
+  }
+  p.feed(12'000, {});
+  CHECK(p.names.stats().functions == 1);
+  CHECK_FALSE(p.names.is_crowded());
 }
 
 TEST_CASE("where mappings are in doubt the stack of a wait is read again") {
