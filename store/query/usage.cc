@@ -120,21 +120,22 @@ class LockHolders {
       if (wanted != names_.end() && data_.shows(record)) wanted->second = text_of(record.comm);
     });
   }
-  void append_of(std::uint32_t thread, std::vector<LockHolderUsage>& holders) const {
+  void add_of(std::uint32_t thread, HolderSums& sums) const {
     const auto found = sums_.find(thread);
     if (found == sums_.end()) return;
-    for (const auto& [id, ns] : found->second) {
+    for (const auto& [id, ns] : found->second) sums[id] += ns;
+  }
+  /// Of a process's threads.
+  [[nodiscard]] std::vector<LockHolderUsage> rows_of(std::uint32_t process, const HolderSums& sums) const {
+    std::vector<LockHolderUsage> holders;
+    for (const auto& [id, ns] : sums) {
       const auto tid = static_cast<std::int32_t>(id);
-      const auto known = std::find_if(holders.begin(), holders.end(), [&](const auto& row) { return row.tid == tid; });
-      if (known != holders.end()) {
-        known->ns += ns;
-      } else {
-        holders.push_back({tid, names_.at({data_.threads[thread].process, tid}), ns});
-      }
+      holders.push_back({tid, names_.at({process, tid}), ns});
     }
     std::sort(holders.begin(), holders.end(), [](const LockHolderUsage& a, const LockHolderUsage& b) {
       return std::tie(b.ns, a.tid) < std::tie(a.ns, b.tid);
     });
+    return holders;
   }
 
  private:
@@ -236,18 +237,20 @@ Result<UsageTable<ThreadUsage>> thread_usage(const Snapshot& snapshot, const Sel
     const ThreadRecord& y = data.threads[b];
     return std::tie(x.process, x.tid, totals[b].ns, a) < std::tie(y.process, y.tid, totals[a].ns, b);
   });
-  const ThreadRecord* previous = nullptr;
-  for (std::uint32_t thread : threads) {
-    const ThreadRecord& record = data.threads[thread];
-    if (previous == nullptr || previous->process != record.process || previous->tid != record.tid) {
-      table.rows.push_back(
-          {data.info_of(data.processes[record.process]), record.tid, std::string(text_of(record.comm)), 0, 0, {}});
+  for (std::size_t i = 0; i < threads.size();) {
+    const ThreadRecord& first = data.threads[threads[i]];
+    ThreadUsage row{data.info_of(data.processes[first.process]), first.tid, std::string(text_of(first.comm))};
+    HolderSums holders;
+    for (; i < threads.size(); ++i) {
+      const std::uint32_t thread = threads[i];
+      if (data.threads[thread].process != first.process || data.threads[thread].tid != first.tid) break;
+      row.samples += totals[thread].samples;
+      row.cpu_ns += totals[thread].ns;
+      add_sums(waits, thread, row.waits_ns);
+      held.add_of(thread, holders);
     }
-    table.rows.back().samples += totals[thread].samples;
-    table.rows.back().cpu_ns += totals[thread].ns;
-    add_sums(waits, thread, table.rows.back().waits_ns);
-    held.append_of(thread, table.rows.back().holders);
-    previous = &record;
+    row.holders = held.rows_of(first.process, holders);
+    table.rows.push_back(std::move(row));
   }
   std::sort(table.rows.begin(), table.rows.end(), [](const ThreadUsage& a, const ThreadUsage& b) {
     return std::tie(b.cpu_ns, a.process.id, a.tid) < std::tie(a.cpu_ns, b.process.id, b.tid);
