@@ -18,7 +18,7 @@ enum class WaitReason : std::uint8_t {
   kRunQueue,   ///< it could run, but no CPU was free
   kDisk,       ///< a block device, or a file system that waits for one or for its server
   kLock,       ///< a lock of the program, or a lock on a file
-  kCondition,  ///< a futex, but no lock: a signal of another thread, as of a condition variable or a semaphore
+  kCondition,  ///< a futex, but no lock: another thread is to wake it, as by a condition variable or a semaphore
   kNetwork,    ///< a socket
   kPipe,       ///< a pipe or FIFO
   kSleep,      ///< the time

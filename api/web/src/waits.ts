@@ -13,7 +13,7 @@ export const REASON_TEXTS: Record<Reason, ReasonText> = {
   run_queue: { name: "Run queue", what: "It could run, but no CPU was free" },
   disk: { name: "Disk", what: "A block device, or a file system" },
   lock: { name: "Lock", what: "A lock of the program, or a lock on a file" },
-  condition: { name: "Signal", what: "A signal of another thread: a condition variable, a semaphore, a parked thread" },
+  condition: { name: "Condition", what: "Another thread is to wake it: a condition variable, a semaphore, a parked thread" },
   network: { name: "Network", what: "A socket" },
   pipe: { name: "Pipe", what: "A pipe" },
   sleep: { name: "Sleep", what: "A time that the program chose" },
