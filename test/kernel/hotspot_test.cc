@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Stacks of Java programs that were started without any flag. FLAMED_JAVAS has further JVMs to test with, with colons
-// between them.
+// Stacks of Java programs that were started without any flag.
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <map>
-#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -15,6 +13,7 @@
 #include "test/kernel/folded_stacks.h"
 #include "test/support/child_process.h"
 #include "test/support/running_daemon.h"
+#include "test/unit/runtimes/live_hotspot.h"
 
 namespace flamed::test {
 namespace {
@@ -28,11 +27,10 @@ std::vector<std::string> javas() {
   WARN("SKIP: the JVM is read on x86-64 only");
   return {};
 #endif
-  std::vector<std::string> found;
-  if (std::system("command -v java >/dev/null") == 0) found.emplace_back("java");
-  const char* const others = std::getenv("FLAMED_JAVAS");
-  std::istringstream names(others == nullptr ? "" : others);
-  for (std::string name; std::getline(names, name, ':');) found.push_back(name);
+  std::vector<std::string> found = runtimes::jvms();
+  std::erase_if(found, [](const std::string& java) {
+    return std::system(("command -v '" + java + "' >/dev/null").c_str()) != 0;
+  });
   if (found.empty()) WARN("SKIP java: there is no JVM");
   return found;
 }

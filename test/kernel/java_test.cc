@@ -59,7 +59,7 @@ JavaParts parts_since(const RunningDaemon& daemon, const ChildProcess& program, 
   return parts;
 }
 
-TEST_CASE("interpreted methods of a Java program have their names and lines") {
+TEST_CASE("interpreted methods of a Java program have their names and lines", "[golden][java]") {
 #if !defined(__x86_64__)
   WARN("SKIP: HotSpot is read on x86-64 only");
   return;
@@ -102,7 +102,7 @@ TEST_CASE("interpreted methods of a Java program have their names and lines") {
   }
 }
 
-TEST_CASE("a Java program's stacks are those that it shows of itself, and need no option") {
+TEST_CASE("a Java program's stacks are those that it shows of itself, and need no option", "[golden][java]") {
 #if !defined(__x86_64__)
   WARN("SKIP: HotSpot is read on x86-64 only");
   return;

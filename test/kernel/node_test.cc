@@ -3,7 +3,6 @@
 // Node programs show their own functions, however they are compiled, and whatever stands between them.
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <iterator>
 #include <sstream>
 #include <string>
@@ -13,6 +12,7 @@
 #include "test/kernel/folded_stacks.h"
 #include "test/kernel/own_stacks.h"
 #include "test/support/child_process.h"
+#include "test/support/programs.h"
 #include "test/support/running_daemon.h"
 
 namespace flamed::test {
@@ -22,19 +22,14 @@ using std::chrono::seconds;
 
 const std::string kVictim = std::string(NODE_VICTIMS) + "/node_golden.js";
 
-/// The machine's own Node, and those that FLAMED_NODES names, with colons between them. None where V8 is not read.
+/// The machine's own Node, or those that FLAMED_NODES names instead, with colons between them. None where V8 is not
+/// read.
 std::vector<std::string> nodes() {
 #if !defined(__x86_64__)
   WARN("SKIP: V8 is read on x86-64 only");
   return {};
 #endif
-  std::vector<std::string> programs;
-  if (!std::string(NODE).empty()) programs.emplace_back(NODE);
-  const char* const more = std::getenv("FLAMED_NODES");
-  std::istringstream list(more == nullptr ? "" : more);
-  for (std::string program; std::getline(list, program, ':');) {
-    if (!program.empty()) programs.push_back(program);
-  }
+  const std::vector<std::string> programs = programs_of("FLAMED_NODES", NODE);
   if (programs.empty()) WARN("SKIP: there is no Node: install nodejs, or set FLAMED_NODES");
   return programs;
 }
@@ -91,7 +86,7 @@ void check_stacks(RunningDaemon& daemon, const std::vector<std::string>& command
   CHECK(static_cast<double>(equal) >= 0.99 * static_cast<double>(of_program));
 }
 
-TEST_CASE("a Node program's stacks are those that it shows of itself") {
+TEST_CASE("a Node program's stacks are those that it shows of itself", "[golden][node]") {
   RunningDaemon daemon;
   for (const std::string& node : nodes()) {
     for (const std::string mode : {"loop", "recursion", "methods", "getter", "sort", "map", "reviver", "replace",
@@ -102,7 +97,7 @@ TEST_CASE("a Node program's stacks are those that it shows of itself") {
   }
 }
 
-TEST_CASE("interpreted JavaScript has the lines that run") {
+TEST_CASE("interpreted JavaScript has the lines that run", "[golden][node]") {
   RunningDaemon daemon;
   for (const std::string& node : nodes()) {
     for (const std::string mode : {"loop", "methods", "sort", "generator", "timer"}) {

@@ -45,7 +45,7 @@ std::string python_part(const std::string& folded) {
   return part;
 }
 
-TEST_CASE("a Python program's stacks are those that it shows of itself") {
+TEST_CASE("a Python program's stacks are those that it shows of itself", "[golden][python]") {
   if (!is_supported()) return;
   RunningDaemon daemon;
   for (const std::string& python : runtimes::pythons()) {

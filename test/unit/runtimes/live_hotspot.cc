@@ -16,6 +16,7 @@
 
 #include "runtimes/hotspot/detect.h"
 #include "symbolizer/elf/elf_program_image.h"
+#include "test/support/programs.h"
 
 namespace flamed::runtimes {
 namespace {
@@ -38,15 +39,7 @@ const std::filesystem::path& scratch() {
 
 }  // namespace
 
-std::vector<std::string> jvms() {
-  std::vector<std::string> programs{"java"};
-  const char* const more = std::getenv("FLAMED_JVMS");
-  std::istringstream list(more == nullptr ? "" : more);
-  for (std::string program; std::getline(list, program, ':');) {
-    if (!program.empty()) programs.push_back(program);
-  }
-  return programs;
-}
+std::vector<std::string> jvms() { return test::programs_of("FLAMED_JVMS", "java"); }
 
 Result<std::string> compile_java(const std::string& source) {
   std::string output;

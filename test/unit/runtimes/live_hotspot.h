@@ -17,7 +17,7 @@
 
 namespace flamed::runtimes {
 
-/// The machine's own JVM, and those that FLAMED_JVMS names, with colons between them: programs "java".
+/// The machine's own JVM, or those that FLAMED_JVMS names instead, with colons between them: programs "java".
 std::vector<std::string> jvms();
 
 /// Compiles a program for JDK 8 and later: the folder of its classes, which is removed at the end of this program.

@@ -16,18 +16,11 @@
 
 #include "runtimes/python/detect.h"
 #include "symbolizer/elf/elf_program_image.h"
+#include "test/support/programs.h"
 
 namespace flamed::runtimes {
 
-std::vector<std::string> pythons() {
-  std::vector<std::string> programs{PYTHON};
-  const char* const more = std::getenv("FLAMED_PYTHONS");
-  std::istringstream list(more == nullptr ? "" : more);
-  for (std::string program; std::getline(list, program, ':');) {
-    if (!program.empty()) programs.push_back(program);
-  }
-  return programs;
-}
+std::vector<std::string> pythons() { return test::programs_of("FLAMED_PYTHONS", PYTHON); }
 
 bool ProcessMemory::read(std::uint64_t address, std::span<std::byte> to) {
   if (to.empty()) return true;

@@ -16,7 +16,7 @@
 
 namespace flamed::runtimes {
 
-/// The machine's own Python, and those that FLAMED_PYTHONS names, with colons between them.
+/// The machine's own Python, or those that FLAMED_PYTHONS names instead, with colons between them.
 std::vector<std::string> pythons();
 
 /// Reads by process_vm_readv(2).
