@@ -49,7 +49,6 @@
 #include "daemon/machine/pressure_watch.h"
 #include "daemon/naming/bpf_functions.h"
 #include "daemon/naming/frame_namer.h"
-#include "daemon/naming/jvm_asker.h"
 #include "daemon/naming/module_loader.h"
 #include "daemon/naming/name_keeper.h"
 #include "daemon/naming/row_cache.h"
@@ -382,7 +381,6 @@ class Daemon::Parts {
         row_cache_(unwind_ == nullptr ? nullptr : open_row_cache(clock)),
         history_(open_history()),
         history_namer_(namer_, history_ == nullptr ? nullptr : &history_->past()),
-        jvm_asker_(modules_, clock),
         pressure_({.limits = config.pressure, .retention_ns = config.retention_ns}, clock) {}
 
   /// The exit status if it can't begin; it has logged why.
@@ -489,12 +487,9 @@ class Daemon::Parts {
   }
 
   void start_threads() {
-    if (config_.jvm_attach) {
-      jvm_thread_ = start_thread("jvm-attach", [this](const std::stop_token& stop) { jvm_asker_.run(stop); });
-    }
     loader_.emplace(ModuleLoader::Parts{modules_, opener_, module_reader_, sampler_->walks(), unwind_.get(),
-                                        config_.jvm_attach ? &jvm_asker_ : nullptr, row_cache_.get(),
-                                        runtimes_ == nullptr ? nullptr : &runtimes_->modules, budget_});
+                                        row_cache_.get(), runtimes_ == nullptr ? nullptr : &runtimes_->modules,
+                                        budget_});
     modules_thread_ = start_thread("modules", [this](const std::stop_token& stop) { loader_->run(stop); });
     name_keeper_.emplace(NameKeeper::Parts{modules_, symbolizer_, store_, clock_,
                                            [this] { return budget_.may_work_in_background(); },
@@ -525,7 +520,6 @@ class Daemon::Parts {
       waits_thread_ = start_thread("waits", [this](const std::stop_token& stop) { visitor_->run(stop); });
       background.emplace_back(waits_thread_);
     }
-    if (config_.jvm_attach) background.emplace_back(jvm_thread_);
     if (runtimes_ != nullptr) background.emplace_back(runtimes_thread_);
     if (code_heaps_ != nullptr) {
       background.emplace_back(code_thread_);
@@ -591,13 +585,11 @@ class Daemon::Parts {
   const std::unique_ptr<RowCache> row_cache_;  ///< null: rows are not kept
   const std::unique_ptr<History> history_;     ///< null: minutes are in memory alone
   HistoryNamer history_namer_;
-  JvmAsker jvm_asker_;
   PressureWatch pressure_;
   // Set from begin() on.
   std::optional<Vitals> vitals_;
   std::optional<DaemonSources> sources_;
   std::unique_ptr<api::Server> server_;
-  std::jthread jvm_thread_;
   std::optional<ModuleLoader> loader_;
   std::jthread modules_thread_;
   std::optional<NameKeeper> name_keeper_;

@@ -239,7 +239,7 @@ bool is_different(const Config& a, const Config& b) {
   return a.*kMember != b.*kMember;
 }
 
-constexpr std::array<Setting, 19> kSettings{{
+constexpr std::array<Setting, 18> kSettings{{
     {"listen", "--listen", "ADDRESS", "HOST:PORT or unix:/PATH, may be repeated; default 127.0.0.1:9090",
      "HOST:PORT with a port from 1 to 65535, such as 127.0.0.1:9091 or [::1]:9090, or a path, such as "
      "unix:/run/flamed/flamed.sock; at most 16 different ones",
@@ -273,8 +273,6 @@ constexpr std::array<Setting, 19> kSettings{{
      "show functions of managed runtimes: on (default), off, or some of python,node,java",
      "on, off, or some of python, node and java, with commas between them", set_runtimes,
      is_different<&Config::runtimes>},
-    {"jvm_attach", "--jvm-attach", "on|off", "ask sampled JVMs to write perf maps; default off", "on or off",
-     set_switch<&Config::jvm_attach>, is_different<&Config::jvm_attach>},
     {"debuginfod", "--debuginfod", "URLS", "servers to fetch debug files from; default off",
      "off, or addresses that begin with http://, https:// or file://, separated by spaces", set_debuginfod,
      is_different<&Config::debuginfod_urls>},

@@ -36,7 +36,6 @@ struct Config {
   runtimes::RuntimeKinds runtimes = runtimes::RuntimeKinds::all();  ///< whose functions are shown
   bool waits = true;
   PressureLimits pressure = kUsualPressureLimits;  ///< from which on minutes are marked
-  bool jvm_attach = false;
   std::string debuginfod_urls;  ///< separated by spaces; empty: no server is asked
   std::optional<std::string>
       history_folder{};  ///< "": no history on disk; empty: of the service manager, if it has one
@@ -64,7 +63,7 @@ struct CommandLine {
 };
 
 /// JSON with comments. `listen` may be a list. Keys: listen, token_file, frequency_hz, cpu_budget, retention,
-/// memory_budget, unwind, unwind_memory, stack_slices, waits, pressure, command_lines, runtimes, jvm_attach,
+/// memory_budget, unwind, unwind_memory, stack_slices, waits, pressure, command_lines, runtimes,
 /// debuginfod, history, history_size, history_age, log_level. An unknown key or a bad value is an error that names the
 /// line, the key, the value and what is allowed. Values not given keep those of `config`. `file` is its name.
 Status apply_json(std::string_view text, Config& config, const std::string& file = kDefaultConfigFile);

@@ -145,11 +145,7 @@ void ModuleLoader::look_for_jit_files(const ProcessId& owner) {
   symbolizer::ModuleTable& modules = parts_.modules;
   const symbolizer::JitFilesPtr known = modules.jit_files(owner);
   symbolizer::JitFiles found = symbolizer::with_known(parts_.opener.find_jit_files(owner), known.get());
-  const bool is_jvm = found.is_jvm;
   modules.finish_jit(owner, std::move(found));
-  if (parts_.jvm_asker != nullptr && is_jvm && modules.has_new_jit_code(owner) && parts_.jvm_asker->want(owner)) {
-    modules.clear_new_jit_code(owner);
-  }
 }
 
 }  // namespace flamed::daemon

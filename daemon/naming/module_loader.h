@@ -10,7 +10,6 @@
 #include "base/identity.h"
 #include "base/result.h"
 #include "daemon/budget/budget_keeper.h"
-#include "daemon/naming/jvm_asker.h"
 #include "daemon/naming/row_cache.h"
 #include "daemon/runtimes/runtime_modules.h"
 #include "daemon/sampler/kernel_program.h"
@@ -31,7 +30,6 @@ class ModuleLoader {
     symbolizer::ModuleReader& reader;
     const WalkPrograms& walks;
     UnwindPublisher* unwind;   ///< null: no tables
-    JvmAsker* jvm_asker;       ///< null: JVMs are not asked
     RowCache* row_cache;       ///< null: rows are not kept for the next start
     RuntimeModules* runtimes;  ///< null: functions of managed runtimes are not shown
     BudgetKeeper& budget;

@@ -31,7 +31,6 @@ using JitFilePtr = std::shared_ptr<const JitFile>;
 struct JitFiles {
   std::vector<JitFilePtr> files;  ///< at most one of each format
   std::string why_none;           ///< for people; empty if there is a file
-  bool is_jvm = false;            ///< libjvm.so is mapped
 };
 using JitFilesPtr = std::shared_ptr<const JitFiles>;
 

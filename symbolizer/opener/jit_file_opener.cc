@@ -184,9 +184,7 @@ std::string jit_advice(const std::string& program) {
   };
   static constexpr std::array<Advice, 12> kAdvice{{
       {"node", "start node with --perf-basic-prof"},
-      {"java",
-       "start java with -XX:+PreserveFramePointer and run jcmd PID Compiler.perfmap (JDK 17 and later), or set "
-       "jvm_attach"},
+      {"java", "start java with -XX:+PreserveFramePointer and run jcmd PID Compiler.perfmap (JDK 17 and later)"},
       {"python", "start python with -X perf (3.12 and later)"},
       {"pypy", "PyPy can't name its code here"},
       {"dotnet", "set DOTNET_PerfMapEnabled=1 in its environment"},
@@ -237,6 +235,7 @@ Result<JitFiles> find_jit_files(const ProcessId& owner, const std::string& proc)
   if (!mounts) return Error(mounts.error()).with_context("cannot find out where its files are");
   Finding finding(*mounts);
   JitFiles result;
+  bool is_jvm = false;
   const std::string map_name = "perf-" + std::to_string(status->innermost_pid) + ".map";
   for (const std::string& folder : perf_map_folders(owner.pid, proc)) {
     if (finding.has(JitFormat::kPerfMap)) break;
@@ -251,7 +250,7 @@ Result<JitFiles> find_jit_files(const ProcessId& owner, const std::string& proc)
   if (const Result<std::string> maps = read_executable_lines(proc_path(proc, owner.pid, "maps"))) {
     for (const MapsLine& line : parse_executable_maps(*maps)) {
       const std::string_view name = file_name(line.path);
-      if (name == "libjvm.so") result.is_jvm = true;
+      if (name == "libjvm.so") is_jvm = true;
       if (line.file.is_file() && is_jitdump_name(name) && !finding.has(JitFormat::kJitDump)) {
         const std::string_view type = file_system_of(*mounts, line.file);
         finding.take(!type.empty() && may_hang(type) ? hanging(line.path, type)
@@ -268,7 +267,7 @@ Result<JitFiles> find_jit_files(const ProcessId& owner, const std::string& proc)
   result.why_none = finding.refusal;
   if (result.why_none.empty()) {
     result.why_none = "no file behind this memory, and no /tmp/" + map_name + " that names JIT code";
-    const std::string advice = jit_advice(result.is_jvm ? "java" : program);
+    const std::string advice = jit_advice(is_jvm ? "java" : program);
     if (!advice.empty()) result.why_none += ": " + advice;
   }
   return result;

@@ -120,7 +120,6 @@ void answer_jit_files(const ProcessId& owner, const std::string& proc) {
   Result<JitFiles> found = find_jit_files(owner, proc);
   if (!found) return answer(found.error());
   WireWriter words = good_answer();
-  words.number(static_cast<std::uint8_t>(found->is_jvm));
   words.text(short_text(found->why_none));
   words.number(static_cast<std::uint8_t>(found->files.size()));
   std::vector<int> fds;
@@ -272,8 +271,7 @@ Result<JitFiles> OpenHelper::find_jit_files(const ProcessId& owner) {
   WireReader from(source, answer->bytes.size());
   JitFiles found;
   std::uint8_t count = 0;
-  if (!from.flag(found.is_jvm) || !from.text(found.why_none, kMaxTextBytes) || !from.number(count) ||
-      count != answer->files.size()) {
+  if (!from.text(found.why_none, kMaxTextBytes) || !from.number(count) || count != answer->files.size()) {
     return nonsense();
   }
   for (Fd& fd : answer->files) {

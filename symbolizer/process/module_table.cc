@@ -132,14 +132,12 @@ ModuleTable::Wanted ModuleTable::want(const OpenRequest& request) {
   return wanted;
 }
 
-void ModuleTable::want_jit(const ProcessId& owner, bool new_code, std::uint32_t user) {
+void ModuleTable::want_jit(const ProcessId& owner, std::uint32_t user) {
   std::unique_lock lock(mutex_);
   if (!shows_jit(owner)) return;
   Jit& jit = jit_[owner];
   jit.user = user;
-  jit.new_code = jit.new_code || new_code;
-  if (jit.queued || clock_.monotonic() < jit.look_after) return;
-  queue_jit(owner, jit);
+  if (!jit.queued && clock_.monotonic() >= jit.look_after) queue_jit(owner, jit);
 }
 
 /// Does the process have a module of its own memory that may still need names?
@@ -156,25 +154,6 @@ void ModuleTable::queue_jit(const ProcessId& owner, Jit& jit) {
   request.jit_owner = owner;
   // Quick, and too late once the process has ended: it must not wait for unwind rows.
   jit.queued = requests_.try_push_front(std::move(request));
-}
-
-bool ModuleTable::has_new_jit_code(const ProcessId& owner) const {
-  std::shared_lock lock(mutex_);
-  const auto found = jit_.find(owner);
-  return found != jit_.end() && found->second.new_code;
-}
-
-void ModuleTable::clear_new_jit_code(const ProcessId& owner) {
-  std::unique_lock lock(mutex_);
-  if (const auto found = jit_.find(owner); found != jit_.end()) found->second.new_code = false;
-}
-
-void ModuleTable::note_jvm(const ProcessId& owner, std::string problem) {
-  std::unique_lock lock(mutex_);
-  const auto found = jit_.find(owner);
-  if (found == jit_.end()) return;
-  found->second.jvm_problem = std::move(problem);
-  if (!found->second.queued) queue_jit(owner, found->second);
 }
 
 void ModuleTable::want_again(ModuleId module) { queue_open(module, false); }
@@ -278,7 +257,6 @@ void ModuleTable::take_from(const Holding& holding, std::uint32_t user) {
     Jit& jit = jit_.at(*owner);
     JitFiles none;
     none.why_none = why;
-    none.is_jvm = jit.files->is_jvm;
     jit.look_after = retry_after;
     replace_jit(*owner, jit, std::make_shared<const JitFiles>(std::move(none)));
     return;
@@ -320,9 +298,6 @@ void ModuleTable::finish_jit(const ProcessId& owner, JitFiles found) {
     distance_ns = (kNsPerSecond << jit.failures) / 2;
   }
   jit.look_after = {clock_.monotonic().ns + distance_ns};
-  if (found.files.empty() && !jit.jvm_problem.empty()) {
-    found.why_none += "; flamed asked the JVM for it in vain: " + jit.jvm_problem;
-  }
   replace_jit(owner, jit, std::make_shared<const JitFiles>(std::move(found)));
 }
 

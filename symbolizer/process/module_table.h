@@ -88,9 +88,8 @@ class ModuleTable final : public Modules {
   Wanted want(const OpenRequest& request);
 
   /// The owner's memory without a file was sampled: its perf map or jitdump is needed. Queues the search; repeats it at
-  /// growing intervals until something is found, and then now and then for something newer. `new_code`: no sample was
-  /// there before. `user`: see OpenRequest.
-  void want_jit(const ProcessId& owner, bool new_code, std::uint32_t user = kNobodys);
+  /// growing intervals until something is found, and then now and then for something newer. `user`: see OpenRequest.
+  void want_jit(const ProcessId& owner, std::uint32_t user = kNobodys);
 
   /// Queues a module with an open file for the `modules` thread once more.
   void want_again(ModuleId module);
@@ -116,9 +115,6 @@ class ModuleTable final : public Modules {
   /// The owner's open perf map and jitdump; null: not looked for yet.
   [[nodiscard]] JitFilesPtr jit_files(const ProcessId& owner) const;
   void finish_jit(const ProcessId& owner, JitFiles found);
-  /// Were there samples in new JIT code since the last clear_new_jit_code()?
-  [[nodiscard]] bool has_new_jit_code(const ProcessId& owner) const;
-  void clear_new_jit_code(const ProcessId& owner);
 
   // -- The `names` thread --------------------------------------------------------------------------------------------
 
@@ -134,11 +130,6 @@ class ModuleTable final : public Modules {
   /// Closes its files. `why`: the reason shown for addresses that are not in `names`. Null: it was mapped again
   /// meanwhile.
   ModulePtr close(const ModulePtr& module, KeptNamesPtr names, std::string why);
-
-  // -- The thread that asks JVMs --------------------------------------------------------------------------------------
-
-  /// The owner's JVM was asked for its perf map. `problem` is why it wrote none; if empty, the map is looked for now.
-  void note_jvm(const ProcessId& owner, std::string problem);
 
   // -- Any thread ----------------------------------------------------------------------------------------------------
 
@@ -204,8 +195,6 @@ class ModuleTable final : public Modules {
     bool queued = false;
     unsigned failures = 0;
     MonotonicTime look_after{};
-    bool new_code = false;
-    std::string jvm_problem;
     std::uint32_t user = kNobodys;
   };
   /// A module's file, or a process's perf map and jitdump.

@@ -7,7 +7,6 @@
 #include <limits>
 #include <memory>
 #include <string>
-#include <unordered_set>
 
 #include "base/clock.h"
 #include "base/identity.h"
@@ -48,7 +47,6 @@ struct Process {
   bool changed = false;
   bool only_ended = false;  ///< nothing but its end has changed since ProcessTracker::changed() reported it
   bool remapped = false;
-  bool new_jit_code = false;      ///< a block was not reported yet
   bool may_have_threads = false;  ///< other than its first thread
   bool leader_ended = false;      ///< the first thread has ended, and others run on
   std::uint8_t failed_looks = 0;  ///< consecutive failures to read an existing /proc/PID/maps
@@ -56,17 +54,16 @@ struct Process {
   ModuleId unmapped;              ///< its addresses outside of all mappings, once they were sampled
   TableEditions tables;           ///< set by the caller
 
-  std::string comm;                                ///< of the main thread
-  std::string executable;                          ///< path in the process's mount namespace
-  std::int32_t parent_pid = 0;                     ///< the process that forked it, even if that one has ended since
-  std::uint64_t parent_start_ticks = 0;            ///< 0: not known; see ProcessTracker::parent_of()
-  MonotonicTime forked_at;                         ///< 0 if the FORK was not seen
-  MonotonicTime last_seen;                         ///< of ended processes: the last event
-  std::int64_t ask_jit_again_ns = 0;               ///< when to request its perf map and jitdump again
-  std::unordered_set<std::uint64_t> jit_blocks{};  ///< sampled blocks of memory without a file; address >> 8
-  ProcessDetail detail;                            ///< set by the caller, as is `cgroup`
-  MonotonicTime asked_pid_at;                      ///< set by the caller: when the command line of its pid was read
-  std::shared_ptr<const Cgroup> cgroup;            ///< null: not known
+  std::string comm;                      ///< of the main thread
+  std::string executable;                ///< path in the process's mount namespace
+  std::int32_t parent_pid = 0;           ///< the process that forked it, even if that one has ended since
+  std::uint64_t parent_start_ticks = 0;  ///< 0: not known; see ProcessTracker::parent_of()
+  MonotonicTime forked_at;               ///< 0 if the FORK was not seen
+  MonotonicTime last_seen;               ///< of ended processes: the last event
+  std::int64_t ask_jit_again_ns = 0;     ///< when to request its perf map and jitdump again
+  ProcessDetail detail;                  ///< set by the caller, as is `cgroup`
+  MonotonicTime asked_pid_at;            ///< set by the caller: when the command line of its pid was read
+  std::shared_ptr<const Cgroup> cgroup;  ///< null: not known
 
   static constexpr MonotonicTime kNoDoubt{std::numeric_limits<std::int64_t>::max()};
 };

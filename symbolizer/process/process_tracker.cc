@@ -411,14 +411,10 @@ ModuleId ProcessTracker::want_file(Process& process, const Mapping& mapping, Mon
   return wanted.module;
 }
 
-void ProcessTracker::want_jit(Process& process, std::uint64_t address, MonotonicTime now) {
-  // Code of that many blocks, 4 MiB, is more than samples find hot; then all of it is new once more.
-  constexpr std::size_t kMostBlocks = 16'384;
-  if (process.jit_blocks.size() >= kMostBlocks) process.jit_blocks.clear();
-  if (process.jit_blocks.insert(address >> 8).second) process.new_jit_code = true;
+void ProcessTracker::want_jit(Process& process, MonotonicTime now) {
   if (now.ns < process.ask_jit_again_ns) return;
   process.ask_jit_again_ns = now.ns + kAskJitAgainNs;
-  modules_.want_jit(process.id, std::exchange(process.new_jit_code, false), process.user);
+  modules_.want_jit(process.id, process.user);
 }
 
 StackTrust ProcessTracker::locate(Process& process, MonotonicTime time, std::span<const std::uint64_t> addresses,
@@ -461,11 +457,11 @@ StackTrust ProcessTracker::locate(Process& process, MonotonicTime time, std::spa
     } else if (mapping != nullptr) {
       if (process.anonymous == kNoModule) process.anonymous = modules_.anonymous(process.id);
       frames.push_back({process.anonymous, address});
-      want_jit(process, address, time);
+      want_jit(process, time);
     } else if (i == 0 || (!known && address < kUserEnd)) {
       if (process.unmapped == kNoModule) process.unmapped = modules_.unmapped(process.id);
       frames.push_back({process.unmapped, address});
-      want_jit(process, address, time);
+      want_jit(process, time);
     } else {
       return StackTrust::kCut;
     }
@@ -500,7 +496,7 @@ StackTrust ProcessTracker::locate_in(const MappingSet& maps, Process& process, M
     if (mapping->module == kNoModule) {
       if (process.anonymous == kNoModule) process.anonymous = modules_.anonymous(process.id);
       frame = {process.anonymous, address};
-      want_jit(process, address, time);
+      want_jit(process, time);
     } else if (mapping->module >= kFirstFreeModule) {
       frame.module = want_file(process, *mapping, time);
     }

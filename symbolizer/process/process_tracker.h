@@ -133,7 +133,7 @@ class ProcessTracker {
   void note_change(Process& process);
   void note_remapping(Process& process);
   ModuleId want_file(Process& process, const Mapping& mapping, MonotonicTime now);
-  void want_jit(Process& process, std::uint64_t address, MonotonicTime now);
+  void want_jit(Process& process, MonotonicTime now);
 
   ModuleTable& modules_;
   const Clock& clock_;

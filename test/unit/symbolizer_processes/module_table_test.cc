@@ -261,7 +261,7 @@ TEST_CASE("the user with the most open files loses some of their own, and others
 TEST_CASE("JIT files count for their user, and are closed like others") {
   Fixture fixture(2);
   const ModuleId memory = fixture.table.anonymous(kOwner);
-  fixture.table.want_jit(kOwner, true, 1000);
+  fixture.table.want_jit(kOwner, 1000);
   REQUIRE(fixture.next());
   fixture.table.finish_jit(kOwner, jit_files(2));
   CHECK(fixture.table.stats().open_files == 2);
@@ -272,7 +272,7 @@ TEST_CASE("JIT files count for their user, and are closed like others") {
   // Too many for the whole limit.
   Fixture small(1);
   small.table.anonymous(kOwner);
-  small.table.want_jit(kOwner, true);
+  small.table.want_jit(kOwner);
   small.table.finish_jit(kOwner, jit_files(2));
   CHECK(small.table.jit_files(kOwner)->why_none.find("LimitNOFILE") != std::string::npos);
 }
@@ -359,12 +359,12 @@ TEST_CASE("requests to a full queue are counted and can be repeated") {
 
 TEST_CASE("JIT files are requested once, and then used by all of the process's memory without a file") {
   Fixture fixture;
-  fixture.table.want_jit(kOwner, true);
+  fixture.table.want_jit(kOwner);
   CHECK_FALSE(fixture.next());  // no sample needs it yet
   const ModuleId anonymous = fixture.table.anonymous(kOwner);
   CHECK(fixture.table.find(anonymous)->jit == nullptr);
-  fixture.table.want_jit(kOwner, true);
-  fixture.table.want_jit(kOwner, true);
+  fixture.table.want_jit(kOwner);
+  fixture.table.want_jit(kOwner);
   const std::optional<OpenRequest> request = fixture.next();
   REQUIRE(request);
   CHECK(request->jit_owner == kOwner);
@@ -385,13 +385,13 @@ TEST_CASE("JIT files are searched again at growing intervals, and now and then o
   fixture.table.anonymous(kOwner);
   const auto asks_after = [&](std::int64_t seconds) {
     fixture.clock.advance_ns(seconds * kNsPerSecond - 1);
-    fixture.table.want_jit(kOwner, true);
+    fixture.table.want_jit(kOwner);
     const bool early = fixture.next().has_value();
     fixture.clock.advance_ns(1);
-    fixture.table.want_jit(kOwner, true);
+    fixture.table.want_jit(kOwner);
     return !early && fixture.next().has_value();
   };
-  fixture.table.want_jit(kOwner, true);
+  fixture.table.want_jit(kOwner);
   REQUIRE(fixture.next());
   for (const std::int64_t seconds : {1, 2, 4, 8, 16, 32, 32, 32}) {
     CAPTURE(seconds);
@@ -406,7 +406,7 @@ TEST_CASE("JIT files are closed with the last module that they name") {
   Fixture fixture;
   const ModuleId anonymous = fixture.table.anonymous(kOwner);
   const ModuleId unmapped = fixture.table.unmapped(kOwner);
-  fixture.table.want_jit(kOwner, true);
+  fixture.table.want_jit(kOwner);
   const JitFiles found = jit_files(2);
   const int fd = found.files[0]->file.get();
   fixture.table.finish_jit(kOwner, found);
@@ -419,34 +419,6 @@ TEST_CASE("JIT files are closed with the last module that they name") {
   CHECK(fixture.table.jit_files(kOwner) == nullptr);
   fixture.table.finish_jit(kOwner, jit_files(1));  // comes late
   CHECK(fixture.table.stats().open_files == 0);
-}
-
-TEST_CASE("code counts as new until that is cleared, and after a request to a JVM its map is searched at once") {
-  Fixture fixture;
-  fixture.table.anonymous(kOwner);
-  CHECK_FALSE(fixture.table.has_new_jit_code(kOwner));
-  fixture.table.want_jit(kOwner, true);
-  fixture.table.want_jit(kOwner, false);
-  CHECK(fixture.table.has_new_jit_code(kOwner));
-  fixture.table.clear_new_jit_code(kOwner);
-  CHECK_FALSE(fixture.table.has_new_jit_code(kOwner));
-  REQUIRE(fixture.next());
-  fixture.table.finish_jit(kOwner, jit_files(1));
-  fixture.table.want_jit(kOwner, true);
-  CHECK(fixture.table.has_new_jit_code(kOwner));
-  CHECK_FALSE(fixture.next());
-  fixture.table.note_jvm(kOwner, "");
-  CHECK(fixture.next());
-}
-
-TEST_CASE("a JVM's reason for writing no map is part of the reason") {
-  Fixture fixture;
-  const ModuleId anonymous = fixture.table.anonymous(kOwner);
-  fixture.table.want_jit(kOwner, true);
-  fixture.table.note_jvm(kOwner, "JDK 17 or later is needed");
-  fixture.table.finish_jit(kOwner, jit_files(0));
-  CHECK(fixture.table.find(anonymous)->jit->why_none ==
-        "no map; flamed asked the JVM for it in vain: JDK 17 or later is needed");
 }
 
 TEST_CASE("a file that is not mapped is reported, closed, and known by its kept names") {
@@ -642,7 +614,7 @@ TEST_CASE("JIT files are closed with the last memory of their process") {
   Fixture fixture;
   const ModuleId anonymous = fixture.table.anonymous(kOwner);
   const ModuleId unmapped = fixture.table.unmapped(kOwner);
-  fixture.table.want_jit(kOwner, true, 1000);
+  fixture.table.want_jit(kOwner, 1000);
   REQUIRE(fixture.next());
   fixture.table.finish_jit(kOwner, jit_files(1));
   const int fd = fixture.table.jit_files(kOwner)->files[0]->file.get();
@@ -656,7 +628,7 @@ TEST_CASE("JIT files are closed with the last memory of their process") {
   CHECK(fixture.table.find(anonymous)->is_closed());
   CHECK(fixture.table.find(anonymous)->owner == kOwner);
   // A request in progress comes too late.
-  fixture.table.want_jit(kOwner, true);
+  fixture.table.want_jit(kOwner);
   CHECK_FALSE(fixture.next());
   fixture.table.finish_jit(kOwner, jit_files(1));
   CHECK(fixture.table.find(anonymous)->jit == nullptr);

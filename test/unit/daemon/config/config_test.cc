@@ -72,8 +72,6 @@ const std::vector<Good> kGood{
      [](const Config& config) { return config.memory_budget_bytes == 1ULL << 40; }},
     {"memory_budget", "--memory-budget", "100000000",
      [](const Config& config) { return config.memory_budget_bytes == 100'000'000; }},
-    {"jvm_attach", "--jvm-attach", "on", [](const Config& config) { return config.jvm_attach; }},
-    {"jvm_attach", "--jvm-attach", "off", [](const Config& config) { return !config.jvm_attach; }},
     {"history", "--history", "/srv/flamed",
      [](const Config& config) { return config.history_folder == "/srv/flamed"; }},
     {"history", "--history", "off", [](const Config& config) { return config.history_folder == ""; }},
@@ -150,7 +148,6 @@ const std::vector<Bad> kBad{
     {"memory_budget", "--memory-budget", "7MiB", "from 8MiB to 1024GiB"},
     {"memory_budget", "--memory-budget", "1025GiB", "from 8MiB to 1024GiB"},
     {"memory_budget", "--memory-budget", "lots", "from 8MiB to 1024GiB"},
-    {"jvm_attach", "--jvm-attach", "yes", "on or off"},
     {"history", "--history", "flamed", "off, or the absolute path of a folder"},
     {"history", "--history", "", "off, or the absolute path of a folder"},
     {"history_size", "--history-size", "15MiB", "from 16MiB to 1024GiB"},
@@ -303,7 +300,7 @@ TEST_CASE("an unknown key is refused with the list of known ones") {
   REQUIRE_FALSE(status.ok());
   CHECK(status.error().message() ==
         "line 1: unknown key 'frequency'; known are listen, token_file, frequency_hz, cpu_budget, retention, "
-        "memory_budget, unwind, unwind_memory, stack_slices, waits, pressure, command_lines, runtimes, jvm_attach, "
+        "memory_budget, unwind, unwind_memory, stack_slices, waits, pressure, command_lines, runtimes, "
         "debuginfod, history, history_size, history_age, log_level");
 }
 
