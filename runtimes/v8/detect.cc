@@ -171,9 +171,10 @@ class Detector {
     objects.shared_script = find({"class_SharedFunctionInfo__script_or_debug_info__HeapObject",
                                   "class_SharedFunctionInfo__raw_script__Tagged_Object_"});
     objects.shared_token_offset = find({"class_SharedFunctionInfo__raw_function_token_offset__int16_t"});
-    // Its name, what it knows of feedback, its script, and four numbers of 16 bits.
+    // Its name or ScopeInfo, what it knows of feedback, and its script. Among the numbers behind them are flags that
+    // change when it is compiled.
     layout_.frames.check = objects.shared_name;
-    layout_.frames.check_words = 4;
+    layout_.frames.check_words = 3;
 
     constexpr std::uint16_t kHead = 8;
     constexpr std::uint16_t kWord = 8;
