@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What Node programs do, in functions of its library and their own: load.js SECONDS
+'use strict';
+const path = require('path');
+const querystring = require('querystring');
+const util = require('util');
+
+const words = 'the quick brown fox jumps over the lazy dog'.split(' ');
+
+function show() {
+  return util.inspect(words.map((word, i) => ({word, at: [i, {deeper: [word, i]}]})), {depth: 5});
+}
+
+function ask() {
+  let total = 0;
+  for (let i = 0; i < 50; i++) total += Object.keys(querystring.parse(`a=${i}&b=${words[i % 9]}%20x&c=1`)).length;
+  return total;
+}
+
+function walk() {
+  let total = 0;
+  for (let i = 0; i < 300; i++) total += path.resolve('/a/b', '../c', words[i % 9], './d').length;
+  return total;
+}
+
+function compare(a, b) {
+  return a.length - b.length || (a < b ? -1 : 1);
+}
+
+function sort() {
+  const many = [];
+  for (let i = 0; i < 400; i++) many.push(words[i * 7 % 9] + i);
+  return many.sort(compare);
+}
+
+function fibonacci(n) {
+  return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2);
+}
+
+const end = Date.now() + 1000 * Number(process.argv[2]);
+while (Date.now() < end) {
+  for (const work of [show, ask, walk, sort, () => fibonacci(16)]) work();
+}
