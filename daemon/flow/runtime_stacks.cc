@@ -23,6 +23,9 @@ constexpr std::size_t kMostCodes = 262'144;
 /// A process of which so many code objects can't be read, and none can, is not asked for more.
 constexpr std::size_t kHopeless = 16;
 constexpr std::size_t kMostWaiting = 4096;
+/// How often, and how long after, an object is read again that could not be read.
+constexpr std::uint8_t kMostFailures = 8;
+constexpr std::int64_t kAskAgainNs = kNsPerSecond;
 /// The collector may have moved code by then, and other code may be in its place.
 constexpr std::int64_t kCompiledNs = 5 * kNsPerSecond;
 constexpr std::size_t kMostCompiled = 16'384;
@@ -176,7 +179,8 @@ bool RuntimeStacks::are_known(const Known& known, std::span<const Frame> native,
                               MonotonicTime time) const {
   const auto is_known = [&](const RuntimeCode& code) {
     const auto found = known.codes.find(code);
-    return found != known.codes.end() && found->second.state != Code::State::kAsked;
+    return found != known.codes.end() && found->second.state != Code::State::kAsked &&
+           !found->second.may_be_asked_again(time);
   };
   const std::optional<RuntimeCode> innermost = innermost_code(known, native, linked);
   if (innermost && find_compiled(known, *innermost, time) == nullptr && !is_known(*innermost)) return false;
@@ -184,22 +188,34 @@ bool RuntimeStacks::are_known(const Known& known, std::span<const Frame> native,
                      [&](const flamed_linked_frame& frame) { return is_known(code_of(frame)); });
 }
 
+bool RuntimeStacks::Code::may_be_asked_again(MonotonicTime time) const {
+  return state == State::kUnnamed && failures < kMostFailures && time.ns - failed_at.ns >= kAskAgainNs;
+}
+
 void RuntimeStacks::ask(Known& known, const symbolizer::Process& process, std::span<const Frame> native,
                         const LinkedStack& linked, MonotonicTime time) {
   RuntimeNamer::Request request{process.id, known.exec_id, process.user, process_of(known.loaded), {}};
+  std::size_t again = 0;
+  const auto is_to_be_asked = [&](const RuntimeCode& code) {
+    const auto [at, is_new] = known.codes.try_emplace(code);
+    if (is_new || !at->second.may_be_asked_again(time)) return is_new;
+    at->second.state = Code::State::kAsked;
+    ++again;
+    return true;
+  };
   for (const flamed_linked_frame& frame : linked.frames) {
     const RuntimeCode code = code_of(frame);
     if (request.codes.size() >= symbolizer::kMostRuntimeCodes) break;
-    if (!known.codes.try_emplace(code).second) continue;
+    if (!is_to_be_asked(code)) continue;
     request.codes.push_back(code);
     take_copy(process.id, code, request.copies);
   }
   const std::optional<RuntimeCode> innermost = innermost_code(known, native, linked);
   if (innermost && request.codes.size() < symbolizer::kMostRuntimeCodes &&
-      find_compiled(known, *innermost, time) == nullptr && known.codes.try_emplace(*innermost).second) {
+      find_compiled(known, *innermost, time) == nullptr && is_to_be_asked(*innermost)) {
     request.codes.push_back(*innermost);
   }
-  codes_ += request.codes.size();
+  codes_ += request.codes.size() - again;
   if (request.codes.empty()) return;
   const std::vector<RuntimeCode> codes = request.codes;
   if (parts_.namer.ask(std::move(request))) return;
@@ -249,7 +265,8 @@ void RuntimeStacks::learn(RuntimeNamer::Answer& answer, MonotonicTime now) {
     const std::string why = answer.names ? (*answer.names)[i].why_not : answer.names.error().message();
     to.state = Code::State::kUnnamed;
     to.function = unnamed(kind, std::string(kUnreadable) + ": " + why, user);
-    if (code->first.pc != 0) continue;
+    to.failed_at = now;
+    if (++to.failures > 1 || code->first.pc != 0) continue;
     ++known.unnamed;
     if (known.named == 0 && known.unnamed == kHopeless) {
       parts_.modules.note_failure(known.loaded.module, std::string(runtimes::name_of(kind)) + " functions of process " +

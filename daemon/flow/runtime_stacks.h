@@ -115,9 +115,14 @@ class RuntimeStacks {
       kNative,  ///< code of the runtime itself, which its native frame names
     };
     State state = State::kAsked;
+    std::uint8_t failures = 0;
     std::uint32_t function = symbolizer::RuntimeFunctions::kNoRoom;
     std::uint32_t first_line = 0;
     std::vector<runtimes::LineRun> lines{};
+    MonotonicTime failed_at{};
+
+    /// It could not be read, perhaps because the runtime was changing or moving it.
+    [[nodiscard]] bool may_be_asked_again(MonotonicTime time) const;
   };
   /// Code that was compiled at run time, as it lay there a moment ago.
   struct Compiled {

@@ -73,7 +73,7 @@ TEST_CASE("interpreted methods of a Java program have their names and lines", "[
   for (const std::string& java : runtimes::jvms()) {
     for (const std::string mode : {"plain", "recursion", "lambda", "stream", "interface", "sorted"}) {
       INFO(java << " " << mode);
-      ChildProcess program({java, "-Xint", "-cp", *classes, "JavaGolden", mode, "400000"});
+      ChildProcess program({java, "-Xint", "-cp", *classes, "JavaGolden", mode, "1000000"});
       const std::string expected = java_part(shown_stack(program));
       // After the turns for a compiler.
       std::this_thread::sleep_for(seconds(5) * patience());
@@ -85,7 +85,7 @@ TEST_CASE("interpreted methods of a Java program have their names and lines", "[
       CHECK(static_cast<double>(parts.of(expected)) >= 0.99 * static_cast<double>(parts.total));
     }
     INFO(java << " lines");
-    ChildProcess program({java, "-Xint", "-cp", *classes, "JavaGolden", "lines", "400000"});
+    ChildProcess program({java, "-Xint", "-cp", *classes, "JavaGolden", "lines", "1000000"});
     const std::string shown = java_part(shown_stack(program));
     const std::string caller = shown.substr(0, shown.rfind(':') + 1);
     const int first = std::stoi(shown.substr(caller.size())) + 3;
@@ -94,10 +94,10 @@ TEST_CASE("interpreted methods of a Java program have their names and lines", "[
     REQUIRE(has_samples(daemon, program.pid(), 300, since));
     const JavaParts parts = parts_since(daemon, program, since);
     CAPTURE(shown, parts.stacks);
-    // Each of them is about as long as the other one.
+    // Which of them takes longer differs by JVM.
     const std::uint64_t both = parts.of(caller + std::to_string(first)) + parts.of(caller + std::to_string(first + 1));
-    CHECK(parts.of(caller + std::to_string(first)) > parts.total / 5);
-    CHECK(parts.of(caller + std::to_string(first + 1)) > parts.total / 5);
+    CHECK(parts.of(caller + std::to_string(first)) > parts.total / 10);
+    CHECK(parts.of(caller + std::to_string(first + 1)) > parts.total / 10);
     CHECK(both > parts.total / 2);
   }
 }

@@ -21,7 +21,7 @@ import time
 import zipfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-SECONDS = 30
+CPU_SECONDS = 20  # of a program
 HZ = 99
 TOP = 20
 DEVIATIONS = 3
@@ -115,16 +115,15 @@ def run_python(flamed, work):
         subprocess.run([sys.executable, '-m', 'pip', 'install', '--quiet', '--disable-pip-version-check',
                         '--root-user-action=ignore', '--only-binary', ':all:', '--target', tool, 'py-spy'], check=True)
     output = os.path.join(work, 'python.txt')
-    load = subprocess.Popen(['/usr/bin/python3', os.path.join(HERE, 'loads/load.py'), str(SECONDS + 10)])
-    try:
-        time.sleep(3)
-        began = time.time()
-        subprocess.run([os.path.join(tool, 'bin/py-spy'), 'record', '--rate', str(HZ), '--format', 'raw', '--output', output,
-                        '--duration', str(SECONDS), '--pid', str(load.pid)], check=True, stdout=subprocess.DEVNULL)
-        ended = time.time()
-    finally:
-        load.kill()
-        load.wait()
+    began = time.time()
+    load = subprocess.Popen(['/usr/bin/python3', os.path.join(HERE, 'loads/load.py'), str(CPU_SECONDS)])
+    peer = subprocess.Popen([os.path.join(tool, 'bin/py-spy'), 'record', '--rate', str(HZ), '--format', 'raw', '--output',
+                             output, '--pid', str(load.pid)], stdout=subprocess.DEVNULL)
+    # A process that nobody has waited for counts as one that runs.
+    load.wait()
+    ended = time.time()
+    if peer.wait() != 0:
+        sys.exit('py-spy failed')
     peer = Samples()
     with open(output, encoding='utf-8') as file:
         for line in file:
@@ -140,7 +139,7 @@ def run_node(flamed, work):
     began = time.time()
     # What is compiled into others flamed shows as these.
     load = subprocess.Popen(['node', '--cpu-prof', f'--cpu-prof-interval={1_000_000 // HZ}', f'--cpu-prof-dir={work}',
-                             '--no-turbo-inlining', os.path.join(HERE, 'loads/load.js'), str(SECONDS)])
+                             '--no-turbo-inlining', os.path.join(HERE, 'loads/load.js'), str(CPU_SECONDS)])
     if load.wait() != 0:
         sys.exit('the Node program failed')
     ended = time.time()
@@ -159,6 +158,12 @@ def run_node(flamed, work):
             at = parents.get(at)
         peer.add(functions, count)
     return peer, flamed.samples(load.pid, began, ended, 'javascript', lambda name, module: f'{name} ({module})')
+
+
+def cpu_seconds(pid):
+    with open(f'/proc/{pid}/stat', encoding='utf-8') as file:
+        fields = file.read().rsplit(') ', 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf('SC_CLK_TCK')
 
 
 def java_name(name):
@@ -181,7 +186,8 @@ def run_java(flamed, work):
     began = time.time()
     load = subprocess.Popen(['java', f'-agentpath:{library}=start,event=cpu,interval={1_000_000_000 // HZ},collapsed,ann,'
                              f'file={output}', '-cp', work, 'Stacks', 'mixed'])
-    time.sleep(SECONDS)
+    while cpu_seconds(load.pid) < CPU_SECONDS and load.poll() is None:
+        time.sleep(0.2)
     ended = time.time()
     load.send_signal(signal.SIGTERM)
     load.wait()
@@ -199,7 +205,7 @@ RUNTIMES = {'python': run_python, 'node': run_node, 'java': run_java}
 
 def compare(name, peer, ours):
     """True if all are alike."""
-    if min(peer.total, ours.total) < 300:
+    if min(peer.total, ours.total) < CPU_SECONDS * HZ / 2:
         print(f'{name}: too few samples: {peer.total} of the peer, {ours.total} of flamed')
         return False
     wrong = 0
