@@ -4,7 +4,8 @@
 
 py-spy (PyPI) for Python, the profiler of Node (--cpu-prof), and async-profiler (Maven) for Java. Of the 20 functions that
 the peer has met most, each must have the same share of the samples in both, with its callees, within three standard
-deviations. Needs root, pip, node, a JDK and Maven, and a built flamed.
+deviations. Needs root, pip, node, a JDK and Maven, a built flamed, and a machine that is idle otherwise: py-spy and Node
+sample by the clock, and find a program that waits for a CPU where it was stopped.
 """
 import collections
 import glob
