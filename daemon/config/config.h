@@ -36,7 +36,7 @@ struct Config {
   runtimes::RuntimeKinds runtimes = runtimes::RuntimeKinds::all();  ///< whose functions are shown
   bool waits = true;
   PressureLimits pressure = kUsualPressureLimits;  ///< from which on minutes are marked
-  std::string debuginfod_urls;  ///< separated by spaces; empty: no server is asked
+  std::string debuginfod_urls;                     ///< separated by spaces; empty: no server is asked
   std::optional<std::string>
       history_folder{};  ///< "": no history on disk; empty: of the service manager, if it has one
   std::uint64_t history_bytes = std::uint64_t{1} << 30;

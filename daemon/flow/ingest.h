@@ -31,16 +31,16 @@ namespace flamed::daemon {
 class Ingest {
  public:
   struct Parts {
-    UnwindPublisher* unwind = nullptr;  ///< null: stacks are walked by frame pointers alone
-    CpuAccounts* accounts = nullptr;    ///< null: they are not needed
-    LateWalks* late_walks = nullptr;    ///< null: no samples bring a slice of their stack
-    RuntimeStacks* runtimes = nullptr;  ///< null: functions of managed runtimes are not shown
-    WaitIntake* waits = nullptr;        ///< null: waiting threads are not visited
-    WaitIntake* reasons = nullptr;      ///< why threads wait; null: the next one is, too
-    OffCpuIntake* off_cpu = nullptr;    ///< null: waits are never measured exactly
-    ThreadCensus* census = nullptr;     ///< null: waiting threads are not visited
-    JavaStacks* java = nullptr;         ///< null: Java methods are not shown
-    CodeHeaps* code = nullptr;          ///< null: code that JVMs make is not read
+    UnwindPublisher* unwind = nullptr;                  ///< null: stacks are walked by frame pointers alone
+    CpuAccounts* accounts = nullptr;                    ///< null: they are not needed
+    LateWalks* late_walks = nullptr;                    ///< null: no samples bring a slice of their stack
+    RuntimeStacks* runtimes = nullptr;                  ///< null: functions of managed runtimes are not shown
+    WaitIntake* waits = nullptr;                        ///< null: waiting threads are not visited
+    WaitIntake* reasons = nullptr;                      ///< why threads wait; null: the next one is, too
+    OffCpuIntake* off_cpu = nullptr;                    ///< null: waits are never measured exactly
+    ThreadCensus* census = nullptr;                     ///< null: waiting threads are not visited
+    JavaStacks* java = nullptr;                         ///< null: Java methods are not shown
+    CodeHeaps* code = nullptr;                          ///< null: code that JVMs make is not read
     symbolizer::RuntimeFunctions* functions = nullptr;  ///< null: no stack has names in it
   };
   Ingest(symbolizer::ProcessTracker& processes, symbolizer::ProcessDetails& details, symbolizer::ModuleTable& modules,

@@ -8,7 +8,8 @@ StackState StackStates::below(StackState caller, const Frame& frame) {
   if (frame.module != kTruncatedModule) {
     bits |= frame.module == kKernelModule ? StackState::kKernel : StackState::kUser;
   } else {
-    bits |= static_cast<unsigned>(frame.offset + 1) << StackState::kReasonShift;
+    // Of two marks in one stack, which a file from elsewhere may have, the outer one counts.
+    if (!caller.truncation()) bits |= static_cast<unsigned>(frame.offset + 1) << StackState::kReasonShift;
     // That mark is for missing kernel frames; the user frames, if any, are complete.
     if (frame.offset != static_cast<std::uint64_t>(Truncation::kKernelDepthLimit)) bits |= StackState::kUser;
   }

@@ -137,6 +137,16 @@ TEST_CASE("a side leaves out the other side's frames, and samples with only thos
                                "k2 1", "k3 1"});
 }
 
+TEST_CASE("of two marks in one stack, which only a file from elsewhere may have, the outer one counts") {
+  TestStore t;
+  const Frame inner{kTruncatedModule, static_cast<std::uint64_t>(Truncation::kKernelDepthLimit)};
+  t.add({code(0x10), inner}, kProcess, Truncation::kGuessed);
+  Asked asked(t);
+  const Quality quality = asked.profile().quality;
+  CHECK(quality.stored() == 1);
+  CHECK(quality.truncated[static_cast<std::size_t>(Truncation::kGuessed)] == 1);
+}
+
 TEST_CASE("focus, ignore and hide work as in pprof") {
   TestStore t;
   t.add({code(0x10), code(0x20), code(0x30)});

@@ -65,7 +65,7 @@ struct Fixture {
 
 TEST_CASE("a map is read once as long as it does not change") {
   Fixture f;
-  const JitFiles files{{file_of("10 10 one\n")}, "", false};
+  const JitFiles files{{file_of("10 10 one\n")}, ""};
   CHECK(f.name(files, 0x10) == "one");
   f.clock.advance_ns(100 * kNsPerSecond);
   CHECK(f.name(files, 0x1f) == "one");
@@ -75,7 +75,7 @@ TEST_CASE("a map is read once as long as it does not change") {
 
 TEST_CASE("a map that has grown is read again, but not at every query") {
   Fixture f;
-  const JitFiles files{{file_of("10 10 one\n")}, "", false};
+  const JitFiles files{{file_of("10 10 one\n")}, ""};
   CHECK(f.name(files, 0x10) == "one");
   append(files.files[0], "20 10 two\n");
   CHECK(f.name(files, 0x10) == "one");
@@ -87,7 +87,7 @@ TEST_CASE("a map that has grown is read again, but not at every query") {
 
 TEST_CASE("a map that was rewritten with the same length is read again") {
   Fixture f;
-  const JitFiles files{{file_of("10 10 one\n")}, "", false};
+  const JitFiles files{{file_of("10 10 one\n")}, ""};
   set_modified(files.files[0], 1);
   CHECK(f.name(files, 0x10) == "one");
   REQUIRE(::pwrite(files.files[0]->file.get(), "10 10 two\n", 10, 0) == 10);
@@ -100,7 +100,7 @@ TEST_CASE("a map that takes long to read and always grows is read for a tenth of
   Fixture f;
   f.reader.clock = &f.clock;
   f.reader.takes_ns = 2 * kNsPerSecond;
-  const JitFiles files{{file_of("10 10 one\n")}, "", false};
+  const JitFiles files{{file_of("10 10 one\n")}, ""};
   for (int i = 0; i < 100; ++i) {
     static_cast<void>(f.name(files, 0x10));
     append(files.files[0], "20 10 two\n");
@@ -116,7 +116,7 @@ TEST_CASE("of two files with a name for an address, the one that was written las
   const JitFilePtr older = file_of("10 10 older\n30 10 only\n", "/tmp/a"), newer = file_of("10 10 newer\n", "/tmp/b");
   set_modified(older, 100);
   set_modified(newer, 200);
-  const JitFiles files{{older, newer}, "", false};
+  const JitFiles files{{older, newer}, ""};
   CHECK(f.name(files, 0x10) == "newer");
   CHECK(f.name(files, 0x30) == "only");
   CHECK(f.name(files, 0x50) == "(no entry of /tmp/a and /tmp/b covers this address)");
@@ -124,13 +124,13 @@ TEST_CASE("of two files with a name for an address, the one that was written las
 
 TEST_CASE("without a file the reason is the search's") {
   Fixture f;
-  CHECK(f.name({{}, "start node with --perf-basic-prof", false}, 0x10) == "(start node with --perf-basic-prof)");
+  CHECK(f.name({{}, "start node with --perf-basic-prof"}, 0x10) == "(start node with --perf-basic-prof)");
 }
 
 TEST_CASE("a file that can't be read gives its reason, and is tried again after a while") {
   Fixture f;
   f.reader.throws = true;
-  const JitFiles files{{file_of("10 10 one\n")}, "", false};
+  const JitFiles files{{file_of("10 10 one\n")}, ""};
   CHECK(f.name(files, 0x10) == "(cannot use /tmp/perf-1.map: worker died)");
   f.reader.throws = false;
   f.clock.advance_ns(2 * kNsPerSecond);
@@ -142,7 +142,7 @@ TEST_CASE("a file that can't be read gives its reason, and is tried again after 
 
 TEST_CASE("names stay when their file can't be read any more") {
   Fixture f;
-  const JitFiles files{{file_of("10 10 one\n")}, "", false};
+  const JitFiles files{{file_of("10 10 one\n")}, ""};
   CHECK(f.name(files, 0x10) == "one");
   f.reader.throws = true;
   append(files.files[0], "20 10 two\n");
@@ -153,7 +153,7 @@ TEST_CASE("names stay when their file can't be read any more") {
 
 TEST_CASE("a path can't smuggle control characters into a reason") {
   Fixture f;
-  const JitFiles files{{file_of("what\n", "/tmp/\x1b[2J\n/perf-1.map")}, "", false};
+  const JitFiles files{{file_of("what\n", "/tmp/\x1b[2J\n/perf-1.map")}, ""};
   CHECK(f.name(files, 0x10).find_first_of("\x1b\n") == std::string::npos);
 }
 
@@ -162,7 +162,7 @@ TEST_CASE("tables beyond the budget are dropped, the least recently used first, 
   std::string text;
   for (int i = 0; i < 1000; ++i) text += "1" + std::to_string(1000 + i) + "0 10 function_" + std::to_string(i) + "\n";
   JitSymbols small(f.reader, f.clock, {.table_budget_bytes = 60'000});
-  const JitFiles a{{file_of(text)}, "", false}, b{{file_of(text)}, "", false}, c{{file_of(text)}, "", false};
+  const JitFiles a{{file_of(text)}, ""}, b{{file_of(text)}, ""}, c{{file_of(text)}, ""};
   for (const JitFiles* files : {&a, &b, &a, &c}) CHECK(small.view(*files).find(0x110000).has_value());
   CHECK(small.stats().table_bytes <= 60'000);
   CHECK(small.stats().evictions == 1);
@@ -176,10 +176,10 @@ TEST_CASE("tables beyond the budget are dropped, the least recently used first, 
 TEST_CASE("tables of files without holders are dropped") {
   Fixture f;
   {
-    const JitFiles files{{file_of("10 10 one\n")}, "", false};
+    const JitFiles files{{file_of("10 10 one\n")}, ""};
     CHECK(f.name(files, 0x10) == "one");
   }
-  const JitFiles other{{file_of("10 10 two\n")}, "", false};
+  const JitFiles other{{file_of("10 10 two\n")}, ""};
   CHECK(f.name(other, 0x10) == "two");
   CHECK(f.symbols.stats().tables == 1);
 }

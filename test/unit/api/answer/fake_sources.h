@@ -78,7 +78,7 @@ class FakeSources : public Sources {
   }
   [[nodiscard]] std::optional<OffCpuAnswer> take_off_cpu(WallTime asked) override {
     return OffCpuAnswer{store_.snapshot(), {{asked.ns - kNsPerSecond}, asked}};
-}
+  }
 
   [[nodiscard]] std::vector<PressedMinute> pressed_minutes(const store::WallWindow& window) const override {
     std::vector<PressedMinute> found;
