@@ -39,8 +39,6 @@ using test::end;
 using test::kAlice;
 using test::kBob;
 using test::kCountsAlone;
-using test::kServer;
-using test::kShell;
 using test::sample;
 using test::TestHistory;
 
