@@ -29,7 +29,7 @@ std::vector<std::string> nodes() {
   WARN("SKIP: V8 is read on x86-64 only");
   return {};
 #endif
-  const std::vector<std::string> programs = programs_of("FLAMED_NODES", NODE);
+  std::vector<std::string> programs = programs_of("FLAMED_NODES", NODE);
   if (programs.empty()) WARN("SKIP: there is no Node: install nodejs, or set FLAMED_NODES");
   return programs;
 }

@@ -94,7 +94,7 @@ TEST_CASE("a sum has the samples of ten minutes by process and owner, and whatev
   test.pass_minutes(1);
   recording.take(test.store);
   recording.finish();
-  REQUIRE(recording.finished.size() >= 1);
+  REQUIRE(!recording.finished.empty());
   const Sum& sum = recording.finished.front();
   CHECK(recording.samples(sum) == std::map<std::pair<int, std::uint32_t>, std::uint64_t>{
                                       {{100, kAlice}, 10}, {{100, kBob}, 10}, {{200, kBob}, 10}});
