@@ -145,7 +145,7 @@ TEST_CASE("a sum ends with its ten minutes, with its period, and at a gap") {
 TEST_CASE("short-lived processes of one program are together in a sum, and each for itself beside it") {
   TestStore test;
   Recording recording;
-  const auto run = [&](std::int32_t pid, std::uint32_t owner, std::string program) {
+  const auto run = [&](std::int32_t pid, std::uint32_t owner, const std::string& program) {
     store::ProcessInfo info;
     info.id = {pid, static_cast<std::uint64_t>(pid)};
     info.comm = program;
