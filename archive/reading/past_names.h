@@ -25,7 +25,7 @@ inline constexpr std::uint32_t kFirstPastModule = 1U << 31;
 inline constexpr std::uint64_t kPastKernelFrames = std::uint64_t{1} << 47;
 
 /// Whether the frame is one of the archive's, which only PastNames can name.
-[[nodiscard]] inline bool is_past(const Frame& frame) {
+[[nodiscard]] constexpr bool is_past(const Frame& frame) {
   return frame.module.value >= kFirstPastModule || (frame.module == kKernelModule && frame.offset < kPastKernelFrames);
 }
 

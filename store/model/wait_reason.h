@@ -60,11 +60,17 @@ WaitReason wait_reason_of(std::span<const std::string_view> functions);
 /// Does it wait for work? Such waits are left out of answers unless they are asked for.
 constexpr bool is_idle(WaitReason reason) { return reason == WaitReason::kPoll; }
 
-/// The innermost frame of a stack that waits: of the kernel, at an address that no function has.
-constexpr Frame wait_frame(WaitReason reason) { return {kKernelModule, 1 + static_cast<std::uint64_t>(reason)}; }
+/// The innermost frame of a stack that waits: of the kernel, at an address that no function has, neither in memory (the
+/// kernel's addresses have the uppermost bit) nor on disk (archive::kPastKernelFrames).
+constexpr std::uint64_t kReasonMark = std::uint64_t{1} << 61;
+constexpr Frame wait_frame(WaitReason reason) {
+  return {kKernelModule, kReasonMark + static_cast<std::uint64_t>(reason)};
+}
 constexpr std::optional<WaitReason> wait_reason_in(const Frame& frame) {
-  if (frame.module != kKernelModule || frame.offset == 0 || frame.offset > kWaitReasons) return std::nullopt;
-  return static_cast<WaitReason>(frame.offset - 1);
+  if (frame.module != kKernelModule || frame.offset < kReasonMark || frame.offset >= kReasonMark + kWaitReasons) {
+    return std::nullopt;
+  }
+  return static_cast<WaitReason>(frame.offset - kReasonMark);
 }
 
 /// In front of the reason, if it is a lock and its holder is known: the thread that holds it. A frame of the kernel,

@@ -14,6 +14,7 @@
 #include "test/kernel/folded_stacks.h"
 #include "test/support/child_process.h"
 #include "test/support/running_daemon.h"
+#include "test/unit/symbolizer_processes/temporary_directory.h"
 
 namespace flamed::test {
 namespace {
@@ -61,7 +62,9 @@ struct VisitingDaemon {
     for (const auto& [stack, units] : daemon.folded(query)) waits[stack] = static_cast<double>(units) / 10'000;
     return waits;
   }
-  RunningDaemon daemon{{"--waits", "on"}};
+  // As the service runs: with history. Its names must not take the place of the reasons.
+  TemporaryDirectory folder;
+  RunningDaemon daemon{{"--history", folder.path("history")}};
 };
 
 double of(const std::map<std::string, double>& waits, const std::string& part) {

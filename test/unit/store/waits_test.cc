@@ -60,7 +60,7 @@ TEST_CASE("A visit's time belongs to the stack that it found, and run queues to 
   // The names are those of TestNamer.
   const std::string disk = "f" + std::to_string(wait_frame(WaitReason::kDisk).offset / 16);
   CHECK(host.stacks() ==
-        std::vector<std::string>{"all;worker (100);" + disk + " 5000", "all;worker (100);f1;" + disk + " 15000"});
+        std::vector<std::string>{"all;worker (100);f1;" + disk + " 15000", "all;worker (100);" + disk + " 5000"});
 }
 
 TEST_CASE("Waits for disks that no visit has seen have their reason and no stack", "[store]") {

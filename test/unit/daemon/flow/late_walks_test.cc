@@ -237,9 +237,9 @@ TEST_CASE("a stack that is longer than its slice keeps what was walked") {
   CHECK(p.stacks()[0].ends_with("/bin/file7+2003;/bin/file8+1008 1"));
 }
 
-/// PathNamer's names of the two kernel functions, and of the reason, whose address is far below the kernel's.
-const std::string kInFutex = ";[kernel]+10f;[kernel]+10;[kernel]+7f000003 ";
-static_assert(store::wait_frame(store::WaitReason::kLock).offset == 3);
+/// PathNamer's names of the two kernel functions, and of the reason, which is at no address of the kernel's.
+const std::string kInFutex = ";[kernel]+10f;[kernel]+10;[kernel]+200000007f000002 ";
+static_assert(store::wait_frame(store::WaitReason::kLock).offset == (std::uint64_t{1} << 61) + 2);
 constexpr const char* kWalked = "/bin/file7+3003;/bin/file7+2003;/bin/file8+1008";
 
 TEST_CASE("a thread that waits has its time, its whole stack, and why it waits as the innermost frame") {

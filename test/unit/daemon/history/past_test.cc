@@ -17,6 +17,7 @@
 #include "archive/files/sqlite.h"
 #include "archive/reading/check.h"
 #include "daemon/history/history_namer.h"
+#include "store/model/wait_reason.h"
 #include "store/query/query.h"
 #include "store/query/timed_samples.h"
 #include "test/catch.h"
@@ -323,6 +324,13 @@ TEST_CASE("minutes that memory has dropped are read from disk, once each") {
   HistoryNamer namer(recent_namer, &on_disk.history.past());
   CHECK(samples_in(on_disk.history.past().with(test.store.snapshot(), {&all, 1}), all, namer) == 8 * 3);
 }
+
+// Why a thread waits, and who holds its lock, is no frame of the archive, and no frame of the archive is such a reason.
+static_assert(!archive::is_past(store::wait_frame(store::WaitReason::kRunQueue)));
+static_assert(!archive::is_past(store::wait_frame(store::WaitReason::kOther)));
+static_assert(!archive::is_past(store::holder_frame(1, 1)));
+static_assert(!store::wait_reason_in({kKernelModule, 0}) && !store::wait_reason_in({kKernelModule, 1}));
+static_assert(!store::wait_reason_in({kKernelModule, archive::kPastKernelFrames - 1}));
 
 TEST_CASE("after a reboot the same numbers are other processes, and names are those of then") {
   const TemporaryDirectory folder;
