@@ -94,11 +94,15 @@ TEST_CASE("interpreted methods of a Java program have their names and lines", "[
     REQUIRE(has_samples(daemon, program.pid(), 300, since));
     const JavaParts parts = parts_since(daemon, program, since);
     CAPTURE(shown, parts.stacks);
-    // Which of them takes longer differs by JVM.
-    const std::uint64_t both = parts.of(caller + std::to_string(first)) + parts.of(caller + std::to_string(first + 1));
-    CHECK(parts.of(caller + std::to_string(first)) > parts.total / 10);
-    CHECK(parts.of(caller + std::to_string(first + 1)) > parts.total / 10);
-    CHECK(both > parts.total / 2);
+    // The loop and its two lines: how long each takes differs by JVM and from run to run, from a seventh to a half.
+    std::uint64_t in_loop = 0;
+    for (int line = first - 1; line <= first + 1; ++line) {
+      const std::uint64_t count = parts.of(caller + std::to_string(line));
+      INFO("line " << line);
+      CHECK(count > parts.total / 10);
+      in_loop += count;
+    }
+    CHECK(static_cast<double>(in_loop) >= 0.99 * static_cast<double>(parts.total));
   }
 }
 
