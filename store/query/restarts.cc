@@ -68,7 +68,7 @@ std::vector<Candidate> candidates_of(const SnapshotData& data, const Selection& 
     const std::string* const place = place_of(record);
     if (place != nullptr && parent != nullptr && is_outside(*parent, *place)) {
       candidate.place = *place;
-    } else if (record.parent_start_ticks != 0) {
+    } else if (record.parent_start_ticks != 0 && (record.has_run || !record.has_waited)) {
       candidate.parent = {record.parent_pid, record.parent_start_ticks};
     } else {
       return;

@@ -15,8 +15,9 @@
 namespace flamed::store {
 
 /// A main process of a unit or container ended, and another one of the same program began there within half a minute
-/// (kLongestPauseNs). Of other processes: the same below one parent, if the program had run for ten seconds. Processes
-/// of one program that run at the same time are a pool, not restarts.
+/// (kLongestPauseNs). Of other processes: the same below one parent, if the program had run for ten seconds. Those that
+/// were only seen to wait there, as the `sleep` of a loop, are steps of a script. Processes of one program that run at
+/// the same time are a pool, not restarts.
 struct Restart {
   std::string what;    ///< the container or unit; below one parent the program
   ProcessInfo before;  ///< `ended` is known

@@ -56,6 +56,8 @@ struct ProcessRecord {
   std::uint32_t children = 0;  ///< processes in the table whose parent it is
   bool only_sampled = false;   ///< update() was never called for it
   bool is_hidden = false;      ///< StackSample::is_hidden of its last sample
+  bool has_run = false;        ///< one of its samples is of CPU time
+  bool has_waited = false;     ///< one of its samples is of waiting time
 
   [[nodiscard]] bool in_use() const { return static_cast<bool>(comm); }
   /// Its user: from its last sample, else from /proc; kNoUser if not known.
@@ -79,12 +81,16 @@ class ProcessTable {
                                           std::uint32_t sequence);
   void remove_thread(std::uint32_t process);
   /// To be called for each sample of the process.
-  void note_owner(std::uint32_t process, Owner owner) {
+  void note_sample(std::uint32_t process, Owner owner, bool is_waiting) {
     const ProcessRecord& known = records_[process];
-    if (known.owner == owner.user && known.is_hidden == owner.is_hidden) return;
+    if (known.owner == owner.user && known.is_hidden == owner.is_hidden &&
+        (is_waiting ? known.has_waited : known.has_run)) {
+      return;
+    }
     ProcessRecord& record = records_.writable(process);
     record.owner = owner.user;
     record.is_hidden = owner.is_hidden;
+    (is_waiting ? record.has_waited : record.has_run) = true;
   }
 
   /// False if there is no room.

@@ -36,7 +36,7 @@ std::uint64_t ThreadTable::hash_of(std::uint32_t thread) const {
 }
 
 std::optional<std::uint32_t> ThreadTable::intern(ProcessId process, std::int32_t tid, std::string_view comm,
-                                                 Owner owner, std::uint32_t sequence) {
+                                                 Owner owner, bool is_waiting, std::uint32_t sequence) {
   ThreadName name = fixed(comm);
   std::uint64_t h = hash_of(process, tid, name, owner);
   std::uint32_t found = index_.find(h, [&](std::uint32_t id) {
@@ -45,7 +45,7 @@ std::optional<std::uint32_t> ThreadTable::intern(ProcessId process, std::int32_t
            processes_[record.process].id == process;
   });
   if (found != IdIndex::kNone) {
-    processes_.note_owner(records_[found].process, owner);
+    processes_.note_sample(records_[found].process, owner, is_waiting);
     return found;
   }
   if (!index_.make_room([&](std::uint32_t id) { return hash_of(id); })) return std::nullopt;
@@ -56,7 +56,7 @@ std::optional<std::uint32_t> ThreadTable::intern(ProcessId process, std::int32_t
     records_.release(*id);
     return std::nullopt;
   }
-  processes_.note_owner(*place, owner);
+  processes_.note_sample(*place, owner, is_waiting);
   ThreadRecord& record = records_.writable(*id);
   record = ThreadRecord{.tid = tid, .comm = name, .owner = owner.user};
   record.process = *place & kProcessMask;

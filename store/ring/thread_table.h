@@ -41,9 +41,9 @@ class ThreadTable {
   ThreadTable(Budget& budget, ProcessTable& processes)
       : key_(random_hash_key()), processes_(processes), records_(budget), index_(budget) {}
 
-  /// Finds or adds. Empty if there is no room.
+  /// Finds or adds, for a sample of CPU or waiting time. Empty if there is no room.
   std::optional<std::uint32_t> intern(ProcessId process, std::int32_t tid, std::string_view comm, Owner owner,
-                                      std::uint32_t sequence);
+                                      bool is_waiting, std::uint32_t sequence);
 
   /// Records that slot `sequence` refers to the thread.
   void mark_used(std::uint32_t thread, std::uint32_t sequence) {

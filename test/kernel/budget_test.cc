@@ -75,9 +75,13 @@ TEST_CASE("a load that costs three times the budget is brought under it, and CPU
   RunningDaemon daemon({"--config", file.set_budget("off")});
   const double cpus = daemon.metrics().at("flamed_sampled_cpus");
   const double stolen_before = stolen_seconds();
-  ChildProcess load({victim("two_threads"), "40"});
-  std::this_thread::sleep_for(seconds(8));  // flamed_cost_ratio is of the last 5 s
-  const double cost = sampling_cost(daemon);
+  ChildProcess load({victim("two_threads"), "50"});
+  // The least, since the tables and names of what runs at the start cost something for a while.
+  double cost = 1;
+  for (int i = 0; i < 3; ++i) {
+    std::this_thread::sleep_for(seconds(6));  // flamed_cost_ratio is of the last 5 s
+    cost = std::min(cost, sampling_cost(daemon));
+  }
   REQUIRE(metric(daemon, "flamed_sampling_frequency_hertz") == kFullHz);
   const double budget = std::max(cost / 3, 0.0001);
   static_cast<void>(file.set_budget(in_percent(budget)));
@@ -114,7 +118,7 @@ TEST_CASE("a load that costs three times the budget is brought under it, and CPU
   const auto sampled_s = answer["cpu_seconds"].get<double>();
   const auto samples = answer["samples"].get<double>();
   // At the lower frequency, whether a tick meets a thread that shares its CPU is chance: see coverage_test.cc.
-  const double share = std::min(1.0, used_s / (std::min(2.0, cpus) * 40));
+  const double share = std::min(1.0, used_s / (std::min(2.0, cpus) * 50));
   const double ticks = hz * 30 * std::min(2.0, cpus);
   const double allowed = 0.03 + binomial_tolerance(ticks, share) / (ticks * share);
   WARN(sampled_s << " s by " << samples << " samples, " << used_s << " s by the kernel's accounts: "

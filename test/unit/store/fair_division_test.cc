@@ -28,7 +28,7 @@ struct Divided {
     std::vector<Frame> frames;
     while (frames.size() < depth) frames.push_back({ModuleId{16}, ++unique});
     const auto pid = static_cast<std::int32_t>(user);
-    const auto thread = threads.intern({pid, 1}, pid, "thread", {user, false}, open->sequence);
+    const auto thread = threads.intern({pid, 1}, pid, "thread", {user, false}, false, open->sequence);
     const CallTree::Interned found = tree.intern({}, frames);
     if (!thread || !found.whole) return false;
     if (open->count(*thread, {found.stack}, OpenSlot::Room::kOrdinary).counted != OpenSlot::Counted::kFirstTime) {

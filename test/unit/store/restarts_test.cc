@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "store/model/wait_reason.h"
 #include "test/catch.h"
 #include "test/unit/store/store_fixture.h"
 
@@ -119,6 +120,22 @@ TEST_CASE("below one parent a program has restarted if it had run for a while, a
   pool.add_below_shell("worker", 0);
   pool.add_below_shell("worker", 61);
   CHECK(pool.found().empty());
+}
+
+TEST_CASE("below one parent a program that only waited has not restarted") {
+  Host loop;
+  for (const double started : {0.0, 60.0}) {
+    const ProcessId sleep = loop.add_below_shell("sleep", started, started + 60);
+    const std::vector<Frame> frames{code(1), wait_frame(WaitReason::kSleep)};
+    WaitSample wait;
+    wait.sample = {loop.t.clock.monotonic(), sleep, sleep.pid, "sleep", frames, {}};
+    wait.waited_ns = kNsPerSecond;
+    loop.t.store.add_wait(wait);
+  }
+  CHECK(loop.found().empty());
+  // One that also ran has.
+  for (const std::int32_t pid : {101, 102}) loop.t.add({code(1)}, {pid, static_cast<std::uint64_t>(1000 + pid)});
+  CHECK(loop.found() == Texts{"sleep 101 102"});
 }
 
 TEST_CASE("restarts are of the window and the selection, and the newest if there are too many") {
