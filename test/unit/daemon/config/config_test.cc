@@ -84,7 +84,8 @@ const std::vector<Good> kGood{
      [](const Config& config) { return config.history_age_ns == 3660LL * 24 * 60 * kNsPerMinute; }},
     {"waits", "--waits", "on", [](const Config& config) { return config.waits; }},
     {"waits", "--waits", "off", [](const Config& config) { return !config.waits; }},
-    {"pressure", "--pressure", "off", [](const Config& config) { return config.pressure == PressureLimits(); }},
+    {"pressure", "--pressure", "off",
+     [](const Config& config) { return config.pressure == PressureLimits{std::nullopt, std::nullopt, std::nullopt}; }},
     {"pressure", "--pressure", "memory=2.5%,cpu=100%",
      [](const Config& config) {
        return config.pressure == PressureLimits{1.0, std::nullopt, 0.025};
