@@ -70,9 +70,8 @@ std::optional<SlotRing::Place> SlotRing::add(OpenSlot* slot, const StackSample& 
   std::size_t share = 16;
   for (;;) {
     division_.hold_back_from(sample.owner);
-    std::optional<std::uint32_t> thread =
-        threads_.intern(sample.process, sample.tid, sample.comm, {sample.owner, sample.is_hidden}, amount.is_waiting,
-                        slot->sequence);
+    std::optional<std::uint32_t> thread = threads_.intern(
+        sample.process, sample.tid, sample.comm, {sample.owner, sample.is_hidden}, amount.is_waiting, slot->sequence);
     CallTree::Interned interned{kEmptyStack, false};
     if (thread) interned = tree_.intern(sample.truncation, sample.frames);
     const StackRef whole{interned.stack, false};

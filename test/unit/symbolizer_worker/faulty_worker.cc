@@ -171,7 +171,8 @@ class FaultyReader final : public ForwardingReader {
     std::array<char, 16> text{};
     const ssize_t size = ::pread(memory.fd, text.data(), text.size(), 0);
     RuntimeAnswer answer;
-    answer.function.name = std::to_string(::getpid()) + " " + std::string(text.data(), size < 0 ? 0 : static_cast<std::size_t>(size));
+    answer.function.name =
+        std::to_string(::getpid()) + " " + std::string(text.data(), size < 0 ? 0 : static_cast<std::size_t>(size));
     return std::vector<RuntimeAnswer>(codes.size(), answer);
   }
 };

@@ -85,7 +85,9 @@ const std::vector<Good> kGood{
     {"waits", "--waits", "on", [](const Config& config) { return config.waits; }},
     {"waits", "--waits", "off", [](const Config& config) { return !config.waits; }},
     {"pressure", "--pressure", "off",
-     [](const Config& config) { return config.pressure == PressureLimits{std::nullopt, std::nullopt, std::nullopt}; }},
+     [](const Config& config) {
+       return config.pressure == PressureLimits{std::nullopt, std::nullopt, std::nullopt};
+     }},
     {"pressure", "--pressure", "memory=2.5%,cpu=100%",
      [](const Config& config) {
        return config.pressure == PressureLimits{1.0, std::nullopt, 0.025};
