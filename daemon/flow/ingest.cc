@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -127,6 +128,11 @@ void Ingest::apply(const EventBatch& batch) {
     for (; muted != batch.muted.end() && muted->from <= time; ++muted)
       processes_.on_events_lost(muted->pid, muted->from);
   };
+  // A thread that ends was in its wait up to the last round before.
+  auto round = batch.rounds.begin();
+  const auto see_rounds_until = [&](MonotonicTime time) {
+    for (; round != batch.rounds.end() && round->ended <= time; ++round) waits_->seen(round->began);
+  };
   const std::vector<EventBatch::Event>& events = batch.events();
   for (std::size_t i = 0; i < events.size(); ++i) {
     if (i + kAhead < events.size()) prefetch(batch, events[i + kAhead]);
@@ -158,7 +164,10 @@ void Ingest::apply(const EventBatch& batch) {
       case RecordKind::kExit:
         if (const auto task = parse_task(body)) {
           processes_.on_exit(event.time, task->pid, task->tid);
-          if (waits_ != nullptr) waits_->ended(task->tid, event.time);
+          if (waits_ != nullptr) {
+            see_rounds_until(event.time);
+            waits_->ended(task->tid, event.time);
+          }
           if (census_ != nullptr) census_->ended(event.time);
         }
         break;
@@ -180,7 +189,7 @@ void Ingest::apply(const EventBatch& batch) {
   doubt_until(batch.drained_at);
   // Even if nothing ran since.
   set_period(batch.period_ns, batch.drained_at);
-  if (waits_ != nullptr && batch.waits_seen) waits_->seen(*batch.waits_seen);
+  if (waits_ != nullptr) see_rounds_until({std::numeric_limits<std::int64_t>::max()});
   apply_counts(batch);
   apply_gaps(batch);
   look_again(batch.drained_at);

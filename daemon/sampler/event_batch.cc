@@ -54,7 +54,7 @@ void EventBatch::clear() {
   period_ns = 0;
   has_side_band = true;
   side_band_lost_from.reset();
-  waits_seen.reset();
+  rounds.clear();
   threads.reset();
   muted.clear();
   code_copies.clear();

@@ -108,9 +108,12 @@ class EventBatch {
   bool has_side_band = true;      ///< does the kernel report mappings, forks and exits at all?
   /// Side-band records were lost, none before this time: the state of processes may be out of date.
   std::optional<MonotonicTime> side_band_lost_from;
-  /// All threads were visited since then, see store::Store::set_waits_seen(); empty: not since the last batch.
-  std::optional<MonotonicTime> waits_seen{};
-  /// Likewise: how many threads of programs that round has found.
+  /// A round of visits to all waiting threads. The records of what it found are older than its end.
+  struct Round {
+    MonotonicTime began, ended;
+  };
+  std::vector<Round> rounds;  ///< since the last batch, oldest first
+  /// How many threads of programs the last of them has found; empty: there was none.
   struct ThreadCount {
     MonotonicTime time;  ///< of the middle of the round
     std::size_t threads = 0;

@@ -97,7 +97,7 @@ std::int64_t WaitVisitor::take_cost_ns() {
 
 void WaitVisitor::end_round(MonotonicTime began, MonotonicTime ended) {
   const std::lock_guard guard(mutex_);
-  waits_seen_ = began;
+  rounds_.push_back({began, ended});
   state_.round_ns = ended.ns - began.ns;
   state_.threads = state_.counts.visited - std::exchange(visited_before_, state_.counts.visited);
   const std::uint64_t left_out = state_.counts.left_out - std::exchange(left_out_before_, state_.counts.left_out);
@@ -206,7 +206,7 @@ void WaitVisitor::take(EventBatch& batch) {
     batch.append({event.kind, false, event.time, records_.body(event), event.cpu});
   }
   records_.clear();
-  batch.waits_seen = std::exchange(waits_seen_, std::nullopt);
+  batch.rounds = std::exchange(rounds_, {});
   batch.threads = std::exchange(threads_, std::nullopt);
 }
 

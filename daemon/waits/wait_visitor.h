@@ -37,7 +37,7 @@ class WaitVisitor {
   /// Until `stop` is requested, or the kernel refuses.
   void run(const std::stop_token& stop);
 
-  /// Appends the records of the turns since the last call, and sets `batch.waits_seen` and `threads`.
+  /// Appends the records of the turns since the last call, and sets `batch.rounds` and `threads`.
   void take(EventBatch& batch);
 
   /// The stack of a thread's wait could not be walked for lack of rows: it is read again when there is time.
@@ -82,7 +82,7 @@ class WaitVisitor {
   EventBatch turn_;                    ///< the records of one turn
   mutable std::mutex mutex_;           ///< guards the members below
   EventBatch records_;
-  std::optional<MonotonicTime> waits_seen_;
+  std::vector<EventBatch::Round> rounds_;
   std::optional<EventBatch::ThreadCount> threads_;
   std::vector<std::uint32_t> again_;  ///< tids, see read_again()
   State state_;

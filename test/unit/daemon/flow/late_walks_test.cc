@@ -44,6 +44,8 @@ constexpr std::uint64_t kSmall = 0x1000, kLarge = 0x2000, kOutermost = 0x3000, k
 
 MonotonicTime at(std::int64_t ms) { return {kStartNs + ms * kNsPerMs}; }
 
+EventBatch::Round round(std::int64_t began_ms) { return {at(began_ms), at(began_ms + 100)}; }
+
 unwinder::UnwindRows rows_of_file() {
   unwinder::UnwindRows rows;
   unwinder::Rule outermost;
@@ -61,7 +63,7 @@ struct Pipeline {
   Pipeline() { slices.add_ring(0, ring.memory()); }
 
   void feed(std::int64_t ms, const std::vector<Record>& records, bool is_lossy = false,
-            std::optional<MonotonicTime> waits_seen = {}) {
+            const std::vector<EventBatch::Round>& rounds = {}) {
     clock.advance_ns(at(ms).ns - clock.monotonic().ns);
     EventBatch batch;
     EventBatch later;
@@ -69,7 +71,7 @@ struct Pipeline {
     batch.sort_and_split(at(ms), later);
     batch.drained_at = at(ms);
     if (is_lossy) batch.side_band_lost_from = at(0);
-    batch.waits_seen = waits_seen;
+    batch.rounds = rounds;
     ingest.apply(batch);
   }
   void look_again(std::int64_t ms) {
@@ -249,7 +251,7 @@ TEST_CASE("a thread that waits has its time, its whole stack, and why it waits a
   p.feed(1000, with(Pipeline::program(10), p.visit(100, 1, 0, true)));
   CHECK(p.waiting_stacks().empty());
   // Until 600 ms it was in the first wait; the second visit stands for the time since then.
-  p.feed(2000, {p.visit(1100, 2, 600, true)}, false, at(1050));
+  p.feed(2000, {p.visit(1100, 2, 600, true)}, false, {round(1050)});
   CHECK(p.waiting_stacks() == std::vector<std::string>{kWalked + kInFutex + "10000"});
   CHECK(p.ring.is_clear());
   CHECK(p.stacks().empty());
@@ -259,16 +261,27 @@ TEST_CASE("a thread is taken to stay in its wait until the last round, or its en
   Pipeline p;
   p.publish_rows(kProgramFile);
   p.publish_rows(kLibraryFile);
-  p.feed(1000, with(Pipeline::program(10), p.visit(100, 1, 0, true)), false, at(900));
+  p.feed(1000, with(Pipeline::program(10), p.visit(100, 1, 0, true)), false, {round(900)});
   CHECK(p.waiting_stacks() == std::vector<std::string>{kWalked + kInFutex + "8000"});
-  p.feed(3000, {test::task_record(PERF_RECORD_EXIT, at(2500), 100, 1, 100)}, false, at(2900));
+  // Of the rounds since the last batch, the one at 2450 ms had not ended when the thread did.
+  p.feed(3000, {test::task_record(PERF_RECORD_EXIT, at(2500), 100, 1, 100)}, false,
+         {round(1200), round(1900), round(2450), round(2900)});
+  CHECK(p.waiting_stacks() == std::vector<std::string>{kWalked + kInFutex + "18000"});
+}
+
+TEST_CASE("a thread that ends before the first round after its visit was seen only by that visit") {
+  Pipeline p;
+  p.publish_rows(kProgramFile);
+  p.publish_rows(kLibraryFile);
+  p.feed(1000, with(Pipeline::program(10), p.visit(100, 1, 0, true)), false, {round(900)});
+  p.feed(3000, {test::task_record(PERF_RECORD_EXIT, at(1500), 100, 1, 100)}, false, {round(1900), round(2900)});
   CHECK(p.waiting_stacks() == std::vector<std::string>{kWalked + kInFutex + "8000"});
 }
 
 TEST_CASE("a wait whose rows come later gets its whole stack then") {
   Pipeline p;
   p.publish_rows(kLibraryFile);
-  p.feed(1000, with(Pipeline::program(10), p.visit(100, 1, 0, true)), false, at(900));
+  p.feed(1000, with(Pipeline::program(10), p.visit(100, 1, 0, true)), false, {round(900)});
   CHECK(p.ingest.has_waiting());
   CHECK(p.profile().quality.pending == 0);
   REQUIRE(p.waiting_stacks().size() == 1);
@@ -281,14 +294,14 @@ TEST_CASE("a wait whose rows come later gets its whole stack then") {
 TEST_CASE("a wait whose rows do not come has its stack read again later") {
   Pipeline p;
   p.publish_rows(kLibraryFile);
-  p.feed(1000, with(Pipeline::program(10), p.visit(100, 1, 0, true)), false, at(900));
+  p.feed(1000, with(Pipeline::program(10), p.visit(100, 1, 0, true)), false, {round(900)});
   CHECK(p.read_again.empty());
   p.look_again(3000);
   CHECK_FALSE(p.ingest.has_waiting());
   CHECK(p.read_again == std::vector<std::int32_t>{100});
   // It is still in that wait, and the rows stand.
   p.publish_rows(kProgramFile);
-  p.feed(5000, {p.visit(4500, 1, 0, true)}, false, at(4900));
+  p.feed(5000, {p.visit(4500, 1, 0, true)}, false, {round(4900)});
   CHECK(p.waiting_stacks() == std::vector<std::string>{kWalked + kInFutex + "48000"});
 }
 
@@ -296,13 +309,13 @@ TEST_CASE("a wait whose stack is left for later gets it then") {
   Pipeline p;
   p.publish_rows(kProgramFile);
   p.publish_rows(kLibraryFile);
-  p.feed(1000, with(Pipeline::program(10), p.visit(100, 1, 0, false, FLAMED_STACK_LATER)), false, at(900));
+  p.feed(1000, with(Pipeline::program(10), p.visit(100, 1, 0, false, FLAMED_STACK_LATER)), false, {round(900)});
   REQUIRE(p.waiting_stacks().size() == 1);
   CHECK(p.waiting_stacks()[0].find(kWalked) == std::string::npos);
-  p.feed(2000, {p.visit(1500, 1, 0, true)}, false, at(1900));
+  p.feed(2000, {p.visit(1500, 1, 0, true)}, false, {round(1900)});
   CHECK(p.waiting_stacks() == std::vector<std::string>{kWalked + kInFutex + "18000"});
   // And keeps it when it is met again.
-  p.feed(3000, {p.visit(2500, 1, 0, false, FLAMED_STACK_KNOWN)}, false, at(2900));
+  p.feed(3000, {p.visit(2500, 1, 0, false, FLAMED_STACK_KNOWN)}, false, {round(2900)});
   CHECK(p.waiting_stacks() == std::vector<std::string>{kWalked + kInFutex + "28000"});
 }
 
@@ -315,7 +328,7 @@ TEST_CASE("a wait without a user stack has its kernel functions, and says why") 
       {FLAMED_STACK_ABSENT, Truncation::kUnreadableStack},
   }));
   Pipeline p;
-  p.feed(1000, with(Pipeline::program(10), p.visit(100, 1, 0, false, outcome)), false, at(900));
+  p.feed(1000, with(Pipeline::program(10), p.visit(100, 1, 0, false, outcome)), false, {round(900)});
   REQUIRE(p.waiting_stacks().size() == 1);
   CAPTURE(outcome, p.waiting_stacks()[0]);
   CHECK(p.waiting_stacks()[0].ends_with(kInFutex.substr(1) + "8000"));
@@ -333,7 +346,7 @@ TEST_CASE("who holds the lock stands in front of the reason, and only of a lock"
   wait.state = FLAMED_SLEEPS;
   wait.holder = 4711;
   std::strcpy(wait.holder_comm, "a worker");
-  p.feed(1000, with(Pipeline::program(10), test::visit_record(at(100), wait, fields)), false, at(900));
+  p.feed(1000, with(Pipeline::program(10), test::visit_record(at(100), wait, fields)), false, {round(900)});
   REQUIRE(p.waiting_stacks().size() == 1);
   const std::string stack = p.waiting_stacks()[0];
   CAPTURE(stack);
@@ -367,7 +380,8 @@ TEST_CASE("where the code before a return address can't be read, callers of code
 
 TEST_CASE("names of threads that held locks are kept as long as stacks have them, also without runtimes") {
   Pipeline p;
-  p.feed(1000, with(Pipeline::program(10), p.visit(100, 1, 0, false, FLAMED_STACK_LATER, "keeper")), false, at(900));
+  p.feed(1000, with(Pipeline::program(10), p.visit(100, 1, 0, false, FLAMED_STACK_LATER, "keeper")), false,
+         {round(900)});
   REQUIRE(p.names.stats().functions == 1);
   for (int i = 0; !p.names.is_crowded(); ++i) {
     REQUIRE(p.names.enter(symbolizer::SymbolKind::kUnknown, "gone " + std::to_string(i), "", 0));
@@ -382,7 +396,7 @@ TEST_CASE("where mappings are in doubt the stack of a wait is read again") {
   p.publish_rows(kProgramFile);
   p.publish_rows(kLibraryFile);
   p.feed(1000, Pipeline::program(10));
-  p.feed(2000, {p.visit(1500, 1, 0, true)}, true, at(1900));
+  p.feed(2000, {p.visit(1500, 1, 0, true)}, true, {round(1900)});
   CHECK(p.waiting_quality().truncated[static_cast<std::size_t>(Truncation::kNoMapping)] == 4000);
   CHECK(p.read_again == std::vector<std::int32_t>{100});
   CHECK(p.ring.is_clear());
