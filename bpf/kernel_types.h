@@ -74,6 +74,7 @@ struct task_struct {
   int exit_state;
   int pid; /* of the thread, in the initial pid namespace */
   int tgid;
+  struct task_struct* real_parent;
   unsigned in_iowait : 1; /* it waits in io_schedule() */
   unsigned long nvcsw, nivcsw;
   char comm[16];

@@ -83,7 +83,7 @@ struct flamed_visit {
 /* What the program did, since it was loaded. visited = the others, without no_room. */
 struct flamed_visit_counts {
   __u64 visited;  /* threads */
-  __u64 left_out; /* of the kernel, or ending */
+  __u64 left_out; /* of the kernel, of the daemon and its helpers, or ending */
   __u64 running;
   __u64 unchanged; /* in the same wait as before: nothing is written */
   __u64 later;     /* whose stack is still to be read: some of the unchanged, and some of the recorded */
@@ -91,6 +91,22 @@ struct flamed_visit_counts {
   __u64 moved;   /* it ran while its stack was read */
   __u64 no_room; /* in the ring: the thread is visited again when there is */
 };
+
+/* How long a read from the iterator lasts: whichever comes first. The daemon begins each with began_ns = 0. */
+struct flamed_visit_turn {
+  __u64 began_ns; /* CLOCK_MONOTONIC, of the first visit */
+  __u64 longest_ns;
+  __u32 new_stacks;     /* so many stacks are read at once: with more, the first threads would have left their waits */
+  __u32 old_stacks;     /* so many may be read of threads that have waited for long */
+  __u32 without_daemon; /* leave out its threads, and those of its helpers */
+  __u32 reserved;
+};
+
+/* A turn has one visit at least, so that each round comes to an end. */
+static __always_inline int is_over(struct flamed_visit_turn* turn, __u64 now_ns) {
+  if (!turn->began_ns) turn->began_ns = now_ns;
+  return turn->new_stacks == 0 || now_ns - turn->began_ns > turn->longest_ns;
+}
 
 /*
  * The table of threads: each has its place in one of FLAMED_WAIT_SETS sets, a cache line each. If a set is full, the

@@ -22,11 +22,8 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 /* kernel.perf_event_max_stack: bpf_get_task_stack() silently stops there. Set before loading. */
 const volatile __u32 kernel_depth_limit = FLAMED_MAX_KERNEL_FRAMES;
 
-/* CLOCK_MONOTONIC: a read from the iterator ends at this time. Set by the daemon before each. */
-volatile __u64 pause_at_ns = 0;
-
-/* So many stacks may be read of threads that have waited for long: set by the daemon before each read. */
-volatile __u32 old_stacks = 0;
+/* Set by the daemon before each read from the iterator. */
+struct flamed_visit_turn turn = {};
 
 /* When a thread last got a CPU, of the threads visited so far: the present, by the clock of sched_info.last_arrival. */
 static __u64 newest_arrival_ns = 0;
@@ -56,6 +53,13 @@ struct {
   __type(key, __u32);
   __type(value, struct flamed_visit);
 } workspaces SEC(".maps");
+
+/* Each visit wakes some of the daemon's threads and helpers, so every round would find most of them in a new wait. */
+static __always_inline int is_of_daemon(struct task_struct* task) {
+  if (!turn.without_daemon) return 0;
+  const __u32 daemon = (__u32)(bpf_get_current_pid_tgid() >> 32); /* it reads from the iterator */
+  return (__u32)task->tgid == daemon || (__u32)task->real_parent->tgid == daemon;
+}
 
 /* By the clock that the threads visited so far tell: there is no helper for it. */
 static __always_inline __u32 has_waited_for_long(struct task_struct* task) {
@@ -101,10 +105,10 @@ int visit_thread(struct bpf_iter__task* ctx) {
   if (!task) return 0; /* after the last one */
 
   const __u64 now_ns = bpf_ktime_get_ns();
-  if (now_ns >= pause_at_ns) return 1;
+  if (is_over(&turn, now_ns)) return 1;
   counts.visited++;
   const __u64 state = task_state(task);
-  if (task->flags & (PF_KTHREAD | PF_EXITING) || task->exit_state || state & TASK_NEW) {
+  if (task->flags & (PF_KTHREAD | PF_EXITING) || task->exit_state || state & TASK_NEW || is_of_daemon(task)) {
     counts.left_out++;
     has_waited_for_long(task); /* for the time: some of the kernel's threads have just run */
     return 0;
@@ -124,7 +128,7 @@ int visit_thread(struct bpf_iter__task* ctx) {
   if (!set || !visit) return 0;
   struct known_wait* known = find_wait(set, key);
   const __u32 is_old = knows_registers() && !is_same_thread(known, key) && !is_queued && has_waited_for_long(task);
-  const __u8 stack = stack_due(known, key, is_old, old_stacks);
+  const __u8 stack = stack_due(known, key, is_old, turn.old_stacks);
   if (!stack) {
     known->seen_ns = now_ns;
     counts.unchanged++;
@@ -146,7 +150,8 @@ int visit_thread(struct bpf_iter__task* ctx) {
   if (written) {
     known->key = key;
     known->seen_ns = now_ns;
-    if (stack == FLAMED_STACK_DUE) old_stacks--;
+    if (stack == FLAMED_STACK_DUE) turn.old_stacks--;
+    if (stack == FLAMED_STACK_WANTED) turn.new_stacks--;
     if (stack == FLAMED_STACK_LATER) {
       known->key |= FLAMED_STACK_IS_LATER;
       counts.later++;

@@ -384,7 +384,8 @@ void append_wait_metrics(const WaitVisitor::State& waits, const store::StoreStat
                             waits.counts.recorded));
   metrics.push_back(counter("flamed_thread_visits_moved_total", "Visits of threads that ran meanwhile: left out.",
                             waits.counts.moved));
-  metrics.push_back(gauge("flamed_thread_visit_round_seconds", "How long the last round over all threads took.",
+  metrics.push_back(gauge("flamed_thread_visit_round_seconds",
+                          "From the end of a round over all threads to the end of the next.",
                           static_cast<double>(waits.round_ns) / kNsPerSecond));
   metrics.push_back(
       gauge("flamed_thread_stacks_to_read", "Threads whose stacks are still to be read.", waits.stacks_to_read));
@@ -587,7 +588,7 @@ api::Component DaemonSources::waits_health() const {
   if (state.round_ns == 0) return {"waits", true, "waiting threads are visited for the first time"};
   const std::int64_t tenths = (state.round_ns + kNsPerSecond / 20) / (kNsPerSecond / 10);
   return {"waits", true,
-          "waiting threads are visited: " + std::to_string(state.threads) + " threads, the last round took " +
+          "waiting threads are visited: " + std::to_string(state.threads) + " threads, the last round was over after " +
               std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " s" +
               (state.stacks_to_read == 0 ? ""
                                          : "; the stacks of " + std::to_string(state.stacks_to_read) +

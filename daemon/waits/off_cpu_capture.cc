@@ -11,7 +11,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -190,7 +189,7 @@ class OffCpuCapture::Run {
     const MonotonicTime until{capture_.clock_.monotonic().ns + kLongestVisitNs};
     std::vector<flamed_visit> visits;
     for (;;) {
-      const auto turn = visitor_->turn(until, std::numeric_limits<std::uint32_t>::max());
+      const auto turn = visitor_->turn({.longest_ns = until.ns - capture_.clock_.monotonic().ns});
       visitor_->records().look();
       visitor_->records().drain([&](std::span<const std::byte> record) {
         flamed_visit visit{};

@@ -52,7 +52,8 @@ constexpr std::uint32_t kNone = UINT32_MAX;
 /// How often the thread got a CPU: the third number of its schedstat.
 std::optional<std::uint64_t> runs_of(const StackRequest& request) {
   std::array<char, 64> path{};
-  std::snprintf(path.data(), path.size(), "/proc/%d/task/%d/schedstat", request.pid, request.tid);
+  // Not by /proc/PID/task: two directories fewer to look up.
+  std::snprintf(path.data(), path.size(), "/proc/%d/schedstat", request.tid);
   const Fd file(::open(path.data(), O_RDONLY | O_CLOEXEC));
   std::array<char, 96> text{};
   const ssize_t size = file ? ::read(file.get(), text.data(), text.size()) : -1;

@@ -6,13 +6,13 @@
 namespace flamed::daemon {
 namespace {
 
-/// A turn costs a wake-up, some 30 us. A shorter one would be mostly that.
+/// A turn costs a wake-up, 30 us, or several hundred on a virtual machine that was idle. A shorter one would be mostly
+/// that.
 constexpr std::int64_t kShortestTurnNs = 200'000;
 /// What was not used is lost after so many periods.
 constexpr double kKeptPeriods = 2;
 /// A turn that took more than what is due in so long is not made up for in full. Otherwise a user whose stacks take
-/// long to read could have all others' visits stop. With a share of 0.0004 that is 24 ms, the stacks of some 500
-/// threads.
+/// long to read could have all others' visits stop.
 constexpr std::int64_t kLongestDebtNs = kNsPerMinute;
 /// Turns come after 0.5 to 1.5 periods.
 constexpr double kLeastOfPeriod = 0.5;
@@ -32,7 +32,7 @@ VisitPace::VisitPace(const Options& options, MonotonicTime now)
   ended(now, 0);
 }
 
-std::int64_t VisitPace::turn_ns(MonotonicTime now) { return std::max<std::int64_t>(credit_.left_ns(now), 0); }
+std::int64_t VisitPace::turn_ns(MonotonicTime now) { return std::max(credit_.left_ns(now), kShortestTurnNs); }
 
 void VisitPace::ended(MonotonicTime now, std::int64_t cpu_ns) {
   credit_.spend(cpu_ns);

@@ -27,7 +27,7 @@ class VisitPace {
 
   /// When the next turn begins. The times are jittered, so that no program runs in step with them.
   [[nodiscard]] MonotonicTime next() const { return next_; }
-  /// The longest time that a turn which begins now may take.
+  /// The longest time that a turn which begins now may take. Never so short that it is used up by its beginning.
   [[nodiscard]] std::int64_t turn_ns(MonotonicTime now);
   /// The turn has ended. `cpu_ns`: all that it cost, with what comes before and after it.
   void ended(MonotonicTime now, std::int64_t cpu_ns);

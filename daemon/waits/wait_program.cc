@@ -5,6 +5,7 @@
 #include <bpf/libbpf.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <span>
@@ -69,13 +70,17 @@ WaitProgram::WaitProgram(std::unique_ptr<Loaded> loaded) : loaded_(std::move(loa
 WaitProgram::WaitProgram(WaitProgram&&) noexcept = default;
 WaitProgram::~WaitProgram() = default;
 
-Result<WaitProgram::Turn> WaitProgram::turn(MonotonicTime until, std::uint32_t old_stacks) {
+Result<WaitProgram::Turn> WaitProgram::turn(const Limits& limits) {
   if (!loaded_->round) {
     loaded_->round.reset(::bpf_iter_create(::bpf_link__fd(loaded_->link.get())));
     if (!loaded_->round) return Error::from_errno("beginning a round over all threads");
   }
-  loaded_->skeleton.get()->bss->pause_at_ns = static_cast<__u64>(until.ns);
-  loaded_->skeleton.get()->bss->old_stacks = old_stacks;
+  loaded_->skeleton.get()->bss->turn = {.began_ns = 0,
+                                        .longest_ns = static_cast<__u64>(std::max<std::int64_t>(limits.longest_ns, 0)),
+                                        .new_stacks = limits.new_stacks,
+                                        .old_stacks = limits.old_stacks,
+                                        .without_daemon = limits.without_own ? 1U : 0U,
+                                        .reserved = 0};
   // The program writes nothing into the iterator's own stream.
   std::array<char, 1> unused{};
   const ssize_t read = ::read(loaded_->round.get(), unused.data(), unused.size());

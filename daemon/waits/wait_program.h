@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 
 #include "base/clock.h"
@@ -23,11 +24,18 @@ class WaitProgram {
   ~WaitProgram();
 
   enum class Turn : std::uint8_t {
-    kPaused,  ///< at its end time, or for lack of room in the ring of records
+    kPaused,  ///< its time or its stacks are used up, or the ring of records has no more room
     kEnded,   ///< after the last thread: the next turn begins with the first one
   };
-  /// Visits threads until `until`. So many of those that have waited for long may have their stacks read.
-  Result<Turn> turn(MonotonicTime until, std::uint32_t old_stacks);
+  struct Limits {
+    std::int64_t longest_ns = 0;  ///< from the first visit on; one is made in any case
+    /// The turn ends with so many threads whose stacks are to be read at once; not 0.
+    std::uint32_t new_stacks = std::numeric_limits<std::uint32_t>::max();
+    /// So many of those that have waited for long may have theirs read.
+    std::uint32_t old_stacks = std::numeric_limits<std::uint32_t>::max();
+    bool without_own = false;  ///< leave out the threads of this process and its children
+  };
+  Result<Turn> turn(const Limits& limits);
   /// The stack of the wait that this thread is in is read later, again.
   void read_again(std::uint32_t tid);
 

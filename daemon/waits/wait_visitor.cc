@@ -8,7 +8,6 @@
 #include <chrono>
 #include <condition_variable>
 #include <ctime>
-#include <limits>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -33,6 +32,8 @@ constexpr double kUnlimited = 5;
 /// Ingest walks the stack. Its time is not measured for each.
 constexpr std::int64_t kWalkNs = 15'000;
 constexpr std::size_t kMostAgain = 1024;
+/// A stack takes 10 to 200 us, and some waits are over in a millisecond.
+constexpr std::uint32_t kStacksAtOnce = 8;
 
 /// Waits for so long, or until `stop` is requested: then it returns true.
 bool is_stopped_within(std::chrono::nanoseconds time, const std::stop_token& stop) {
@@ -98,7 +99,8 @@ std::int64_t WaitVisitor::take_cost_ns() {
 void WaitVisitor::end_round(MonotonicTime began, MonotonicTime ended) {
   const std::lock_guard guard(mutex_);
   rounds_.push_back({began, ended});
-  state_.round_ns = ended.ns - began.ns;
+  const MonotonicTime before = std::exchange(round_ended_, ended);
+  state_.round_ns = ended.ns - (before.ns == 0 ? began.ns : before.ns);
   state_.threads = state_.counts.visited - std::exchange(visited_before_, state_.counts.visited);
   const std::uint64_t left_out = state_.counts.left_out - std::exchange(left_out_before_, state_.counts.left_out);
   threads_ = {{began.ns + (ended.ns - began.ns) / 2}, state_.threads - std::min<std::size_t>(left_out, state_.threads)};
@@ -117,11 +119,23 @@ Result<bool> WaitVisitor::make_turn(WaitProgram& program, MonotonicTime until) {
     again.swap(again_);
   }
   for (const std::uint32_t tid : again) program.read_again(tid);
-  // Without slices none is read.
-  const std::uint32_t old_stacks =
-      slices_ ? old_stacks_.count(clock_.monotonic()) : std::numeric_limits<std::uint32_t>::max();
-  const Result<WaitProgram::Turn> turn = program.turn(until, old_stacks);
-  if (!turn) return turn.error();
+  do {
+    const Result<WaitProgram::Turn> turn = visit_some(program, until);
+    if (!turn) return turn.error();
+    if (*turn == WaitProgram::Turn::kEnded) return true;
+  } while (clock_.monotonic().ns < until.ns);
+  return false;
+}
+
+Result<WaitProgram::Turn> WaitVisitor::visit_some(WaitProgram& program, MonotonicTime until) {
+  const MonotonicTime now = clock_.monotonic();
+  WaitProgram::Limits limits{.longest_ns = until.ns - now.ns, .without_own = true};
+  if (slices_) {
+    limits.new_stacks = kStacksAtOnce;
+    limits.old_stacks = old_stacks_.count(now);
+  }
+  const Result<WaitProgram::Turn> turn = program.turn(limits);
+  if (!turn) return turn;
   turn_.clear();
   program.records().look();
   program.records().drain([&](std::span<const std::byte> record) {
@@ -147,7 +161,7 @@ Result<bool> WaitVisitor::make_turn(WaitProgram& program, MonotonicTime until) {
     state_.helper_cpu_ns = helper_.cpu_ns();
   }
   if (slices_ && slices_->is_filling()) wake_reader_();
-  return *turn == WaitProgram::Turn::kEnded;
+  return turn;
 }
 
 std::size_t WaitVisitor::read_stacks(WaitProgram& program, flamed_wait_stack wanted) {

@@ -47,7 +47,7 @@ class WaitVisitor {
     std::string problem;             ///< why no threads are visited; empty: they are
     std::size_t threads = 0;         ///< visited in the last round
     std::size_t stacks_to_read = 0;  ///< of these
-    std::int64_t round_ns = 0;       ///< how long that took; 0: none has ended yet
+    std::int64_t round_ns = 0;       ///< from the end of the round before to its end; 0: none has ended yet
     flamed_visit_counts counts{};
     std::uint64_t stack_timeouts = 0;  ///< reads of stacks that did not come to an end
     std::int64_t helper_cpu_ns = 0;
@@ -55,8 +55,10 @@ class WaitVisitor {
   [[nodiscard]] State state() const;
 
  private:
-  /// True: the turn was the last one of its round.
+  /// Visits threads until `until`, and reads the stacks of some at a time, so that most are still in their waits. True:
+  /// the turn was the last one of its round.
   Result<bool> make_turn(WaitProgram& program, MonotonicTime until);
+  Result<WaitProgram::Turn> visit_some(WaitProgram& program, MonotonicTime until);
   /// Reads the user stacks of turn_ that are wanted so, and returns their number.
   std::size_t read_stacks(WaitProgram& program, flamed_wait_stack wanted);
   void ask(WaitProgram& program, std::span<const StackRequest> requests, std::span<const std::size_t> events);
@@ -76,6 +78,7 @@ class WaitVisitor {
   std::int64_t cost_ns_ = 0;   ///< read_cost_ns() at the last take_cost_ns()
   std::int64_t extra_ns_ = 0;  ///< since then: what ingest needs for the stacks, without what old ones took
   OldStackPace old_stacks_;
+  MonotonicTime round_ended_{};        ///< the round before this one; 0: there is none
   std::uint64_t visited_before_ = 0;   ///< this round
   std::uint64_t later_before_ = 0;     ///< likewise
   std::uint64_t left_out_before_ = 0;  ///< likewise

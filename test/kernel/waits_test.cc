@@ -3,11 +3,15 @@
 // Visits of threads that wait in a known way (victims/waits.c): what each is found in, and how long it waited, against
 // the threads' own clocks.
 #include <sys/syscall.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <optional>
 #include <random>
 #include <set>
 #include <span>
@@ -16,6 +20,7 @@
 #include <string_view>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -30,6 +35,7 @@
 #include "test/kernel/folded_stacks.h"
 #include "test/support/binomial_tolerance.h"
 #include "test/support/child_process.h"
+#include "test/support/running_daemon.h"
 
 namespace flamed::test {
 namespace {
@@ -94,9 +100,8 @@ class Visits {
 
  private:
   void visit_all(std::uint32_t tgid) {
-    const SystemClock clock;
     for (;;) {
-      const auto turn = program_.turn({clock.monotonic().ns + 50 * kNsPerMs}, 0);
+      const auto turn = program_.turn({.longest_ns = 50 * kNsPerMs, .old_stacks = 0});
       REQUIRE(turn);
       drain(tgid);
       if (*turn == WaitProgram::Turn::kEnded) return;
@@ -168,6 +173,55 @@ Visits make_visits() {
   INFO((program ? "" : program.error().message()));
   REQUIRE(program);
   return Visits(std::move(program).value());
+}
+
+/// The processes whose threads leave records in one round, by the number of turns that it takes.
+std::pair<std::set<std::uint32_t>, int> visit_once(const WaitProgram::Limits& limits) {
+  Result<WaitProgram> program = WaitProgram::load();
+  REQUIRE(program);
+  std::set<std::uint32_t> processes;
+  int turns = 0;
+  for (bool has_ended = false; !has_ended; ++turns) {
+    const auto turn = program->turn(limits);
+    REQUIRE(turn);
+    has_ended = *turn == WaitProgram::Turn::kEnded;
+    std::uint32_t stacks = 0;
+    program->records().look();
+    program->records().drain([&](std::span<const std::byte> record) {
+      const std::optional<VisitRecord> visit = daemon::parse_visit(daemon::read_head(record).body);
+      REQUIRE(visit);
+      processes.insert(visit->sample.header->tgid);
+      if (visit->wait->stack == FLAMED_STACK_WANTED) ++stacks;
+    });
+    CHECK(stacks <= limits.new_stacks);
+  }
+  return {processes, turns};
+}
+
+TEST_CASE("threads of the process that visits, and of its children, are left out if it wants so") {
+  ChildProcess child({"sleep", "600"});
+  const auto own = static_cast<std::uint32_t>(child.pid());
+  REQUIRE(RunningDaemon::eventually(std::chrono::seconds(10) * patience(), [&] {
+    return visit_once({.longest_ns = kNsPerSecond}).first.contains(own);  // it sleeps by then
+  }));
+  const std::set<std::uint32_t> others = visit_once({.longest_ns = kNsPerSecond, .without_own = true}).first;
+  CHECK_FALSE(others.empty());
+  CHECK_FALSE(others.contains(own));
+  CHECK_FALSE(others.contains(static_cast<std::uint32_t>(::getpid())));
+}
+
+TEST_CASE("a turn ends with as many threads as are to have their stacks read at once, or with its time") {
+  std::vector<std::unique_ptr<ChildProcess>> children;
+  for (int i = 0; i < 5; ++i)
+    children.push_back(std::make_unique<ChildProcess>(std::vector<std::string>{"sleep", "600"}));
+  CHECK(RunningDaemon::eventually(std::chrono::seconds(10) * patience(), [&] {
+    const auto [processes, turns] = visit_once({.longest_ns = 0});
+    CHECK(turns > 5);
+    return std::all_of(children.begin(), children.end(), [&found = processes](const auto& child) {
+      return found.contains(static_cast<std::uint32_t>(child->pid()));
+    });
+  }));
+  CHECK(visit_once({.longest_ns = kNsPerSecond, .new_stacks = 2}).second >= 3);
 }
 
 /// Within so much, or 20 ms: visits begin and end a little before or after the thread.

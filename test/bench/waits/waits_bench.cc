@@ -65,12 +65,11 @@ void drain(WaitProgram& program) {
 }
 
 nlohmann::json whole_round(WaitProgram& program) {
-  const SystemClock clock;
   const flamed_visit_counts before = program.counts();
   std::int64_t cpu_ns = 0;
   for (;;) {
     const std::int64_t began_ns = read_cpu_clock(CLOCK_THREAD_CPUTIME_ID);
-    const auto turn = program.turn({clock.monotonic().ns + kNsPerSecond}, 64);
+    const auto turn = program.turn({.longest_ns = kNsPerSecond, .old_stacks = 64});
     cpu_ns += read_cpu_clock(CLOCK_THREAD_CPUTIME_ID) - began_ns;
     if (!turn) throw std::runtime_error(turn.error().message());
     drain(program);
@@ -100,7 +99,7 @@ nlohmann::json at_pace(WaitProgram& program, int seconds) {
     std::this_thread::sleep_for(
         std::chrono::nanoseconds(std::max<std::int64_t>(pace.next().ns - clock.monotonic().ns, 0)));
     const MonotonicTime now = clock.monotonic();
-    const auto turn = program.turn({now.ns + pace.turn_ns(now)}, 64);
+    const auto turn = program.turn({.longest_ns = pace.turn_ns(now), .old_stacks = 64});
     if (!turn) throw std::runtime_error(turn.error().message());
     rounds += *turn == WaitProgram::Turn::kEnded ? 1 : 0;
     ++turns;

@@ -125,6 +125,19 @@ TEST_CASE("in a new epoch a stack that is known is not read again, and one that 
   CHECK(due(set, wait_key(8, kStart, 40, 0, 3), false, 1) == FLAMED_STACK_KNOWN);
 }
 
+TEST_CASE("a turn is over when its time or its stacks are used up, but has one visit") {
+  constexpr std::uint64_t kNow = 1000;
+  flamed_visit_turn turn{
+      .began_ns = 0, .longest_ns = 100, .new_stacks = 1, .old_stacks = 0, .without_daemon = 0, .reserved = 0};
+  CHECK_FALSE(is_over(&turn, kNow));
+  CHECK_FALSE(is_over(&turn, kNow + 100));
+  CHECK(is_over(&turn, kNow + 101));
+  turn = {.began_ns = 0, .longest_ns = 0, .new_stacks = 1, .old_stacks = 0, .without_daemon = 0, .reserved = 0};
+  CHECK_FALSE(is_over(&turn, kNow));
+  --turn.new_stacks;
+  CHECK(is_over(&turn, kNow));
+}
+
 TEST_CASE("threads begin their epochs at different times") {
   constexpr std::uint64_t kNow = 900ULL << 30;
   int next = 0;
