@@ -142,7 +142,15 @@ void Past::note_files(const Status& looked) {
   }
   const std::lock_guard lock(problems_mutex_);
   file_problems_ = std::move(problems);
+  std::erase_if(unreadable_sums_, [&](const auto& sums) { return !index_.has(sums.first); });
   std::erase_if(minute_problems_, [&](const auto& minute) { return !index_.has(minute.first.first); });
+}
+
+/// What was read before the one that can't be is good.
+void Past::note_sums(const Part& part, PastSpace::Processes processes, const Error& error) {
+  const auto first = std::find_if(part.sums.begin(), part.sums.end(),
+                                  [&](const MinuteIndex::Sum* sum) { return !space_->has(*sum, processes); });
+  unreadable_sums_.insert_or_assign((*first)->session, UnreadableSums{(*first)->id, error.code() == EBADMSG});
 }
 
 void Past::note_minute(const MinuteIndex::Row& row, const Status& loaded) {
@@ -191,7 +199,9 @@ std::vector<const MinuteIndex::Sum*> Past::sums_in(const SnapshotData& recent,
   std::vector<const MinuteIndex::Sum*> sums;
   for (const MinuteIndex::Sum& sum : index_.sums()) {
     const auto is_in_it = [&](const store::WallWindow& window) { return overlap(sum, window); };
-    if (std::none_of(windows.begin(), windows.end(), is_in_it) || without_sums_.contains(sum.session)) continue;
+    if (std::none_of(windows.begin(), windows.end(), is_in_it)) continue;
+    const auto unreadable = unreadable_sums_.find(sum.session);
+    if (unreadable != unreadable_sums_.end() && unreadable->second.from <= sum.id) continue;
     const bool is_of_this_run = index_.session(sum.session).run == options_.run;
     if (!is_of_this_run || sum.first < oldest_in(recent)) sums.push_back(&sum);
   }
@@ -295,6 +305,7 @@ store::Snapshot Past::with(const store::Snapshot& recent, std::span<const store:
     return warned(recent, "The history on disk is busy, or its disk does not answer: only what is in memory is shown.");
   }
   const Reading reading(reading_since_);
+  std::erase_if(unreadable_sums_, [](const auto& sums) { return !sums.second.is_damaged; });
   return read(recent, windows, detail);
 }
 
@@ -345,7 +356,7 @@ store::Snapshot Past::read(const store::Snapshot& recent, std::span<const store:
     }
     const Status loaded = load(part, plan.processes);
     if (!loaded && part.minute == nullptr) {
-      without_sums_.insert(part.sums.front()->session);
+      note_sums(part, plan.processes, loaded.error());
       return read(recent, windows, detail);
     }
     if (!loaded) {

@@ -18,7 +18,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -88,6 +87,7 @@ class Past {
   Status load(const Part& part, PastSpace::Processes processes);
   Status refresh();
   void note_files(const Status& looked);
+  void note_sums(const Part& part, PastSpace::Processes processes, const Error& error);
   void note_minute(const MinuteIndex::Row& row, const Status& loaded);
   [[nodiscard]] Plan plan(const store::SnapshotData& recent, std::span<const store::WallWindow> windows,
                           const store::Detail& detail) const;
@@ -103,8 +103,13 @@ class Past {
   MinuteIndex index_;
   bool has_looked_ = false;
   const Options options_;
-  std::unique_ptr<PastSpace> space_;                ///< null: nothing was read yet
-  std::set<MinuteIndex::SessionKey> without_sums_;  ///< these can't be read: minutes answer
+  std::unique_ptr<PastSpace> space_;  ///< null: nothing was read yet
+  /// A session's sums from one on, by its id: each needs the dictionary of those before it. Minutes answer instead.
+  struct UnreadableSums {
+    std::int64_t from = 0;
+    bool is_damaged = false;  ///< otherwise they are tried again with the next query
+  };
+  std::map<MinuteIndex::SessionKey, UnreadableSums> unreadable_sums_;
   std::atomic<std::size_t> bytes_ = 0;
 
   mutable std::mutex problems_mutex_;  ///< guards the two below; not held while the disk is read

@@ -168,7 +168,6 @@ Status PastSpace::load(MinuteIndex& index, std::span<const MinuteIndex::Sum* con
   if (first == sums.end()) return {};
   const MinuteIndex::SessionKey key = (*first)->session;
   Dictionary& known = dictionary_in(sum_dictionaries_, index, key);
-  if (known.problem) return *known.problem;
   const Result<PeriodReader*> reader = index.reader(key.file);
   if (!reader) return reader.error();
   auto next = first;
@@ -192,7 +191,6 @@ Status PastSpace::load(MinuteIndex& index, std::span<const MinuteIndex::Sum* con
   Status read = (*reader)->for_each_sum(key.id, std::min(known.read_until, (*first)->id - 1), sums.back()->id,
                                         processes == Processes::kEach, take);
   if (read && std::any_of(sums.begin(), sums.end(), is_missing)) read = Error("damaged: a sum is missing", EBADMSG);
-  if (!read && read.error().code() == EBADMSG) known.problem = read.error();
   return read;
 }
 

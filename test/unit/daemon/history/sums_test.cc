@@ -3,6 +3,7 @@
 // What a daemon answers from sums of ten minutes: the same as from minutes, but in whole stretches.
 #include <sqlite3.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -16,6 +17,7 @@
 #include "store/query/query.h"
 #include "store/query/timeline.h"
 #include "store/query/usage.h"
+#include "store/ring/snapshot_data.h"
 #include "test/catch.h"
 #include "test/unit/daemon/history/history_answers.h"
 #include "test/unit/daemon/history/history_fixture.h"
@@ -199,6 +201,26 @@ TEST_CASE("sums that are damaged, or not there, cost nothing: minutes answer") {
   const std::string text = damage;
   const bool is_found = text.starts_with("UPDATE") || text.ends_with("id = 1");
   CHECK(archive::check_history(folder.path("history"))->problems.empty() != is_found);
+}
+
+TEST_CASE("sums before a damaged one are read, and minutes from it on") {
+  const TemporaryDirectory folder;
+  TestStore before(kCountsAlone);
+  {
+    TestHistory on_disk(before, folder.path("history"));
+    sample(before, 45);
+    end(before, on_disk);
+  }
+  change(folder.path("history/history-00000001.db"), "UPDATE sum SET pairs = zeroblob(length(pairs)) WHERE id = 4");
+  Later after(before, folder.path("history"));
+  for (int query = 1; query <= 2; ++query) {
+    const Snapshot snapshot = after.with(around_noon(), kProcesses);
+    const auto sums =
+        std::count_if(snapshot.data().sealed->begin(), snapshot.data().sealed->end(),
+                      [](const store::SealedSlot& sealed) { return sealed.slot->resolution_ns == kSumNs; });
+    CHECK(sums == 3);
+    CHECK(text_of(usage_of(snapshot, around_noon())) == text_of(usage_of(before.store.snapshot(), around_noon())));
+  }
 }
 
 TEST_CASE("a database without sums is written on, with sums") {
