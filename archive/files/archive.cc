@@ -18,6 +18,8 @@ namespace {
 
 /// What belongs to a database, besides itself.
 constexpr std::array<const char*, 2> kBeside = {"-wal", "-shm"};
+/// Of a host that does little most of a file is its dictionary, which each file repeats.
+constexpr std::int64_t kQuietPeriods = 4;
 /// A clock that was wrong for less recorded time than this deletes nothing.
 constexpr std::int64_t kBelievedAfterNs = 24 * 60 * kNsPerMinute;
 
@@ -129,8 +131,10 @@ Status Archive::begin_file(bool may_continue, WallTime start) {
 bool Archive::belongs(WallTime start) const {
   const std::optional<Recorded>& recorded = file_->recorded();
   if (!recorded) return true;
-  return recorded->first <= start && start.ns - recorded->first.ns < options_.period_ns &&
-         entries_.back().bytes < options_.max_bytes / 8;
+  const std::int64_t since_first_ns = start.ns - recorded->first.ns;
+  const std::int64_t period_ns =
+      file_->bytes() < options_.quiet_bytes ? kQuietPeriods * options_.period_ns : options_.period_ns;
+  return recorded->first <= start && since_first_ns < period_ns && entries_.back().bytes < options_.max_bytes / 8;
 }
 
 Status Archive::check_room() const {

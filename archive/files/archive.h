@@ -33,7 +33,9 @@ class Archive {
   struct Options {
     std::uint64_t max_bytes = std::uint64_t{1} << 30;
     std::int64_t max_age_ns = 30 * 24 * 60 * kNsPerMinute;
+    /// Of a file. It goes on for four times as long while it has fewer than `quiet_bytes`.
     std::int64_t period_ns = 6 * 60 * kNsPerMinute;
+    std::uint64_t quiet_bytes = std::uint64_t{2} << 20;
     std::string boot_id;
     std::int64_t run = 0;  ///< PeriodFile::Session::run
     std::string program;   ///< name and version

@@ -74,6 +74,8 @@ class PeriodFile {
 
   /// Empty: no minutes.
   [[nodiscard]] const std::optional<Recorded>& recorded() const { return recorded_; }
+  /// Of the database, with what is still in its write-ahead log.
+  [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
   /// The write-ahead log grows: another program reads all the time, so that it can't be copied into the database.
   [[nodiscard]] bool is_held() const;
 
@@ -84,6 +86,7 @@ class PeriodFile {
   Status in_transaction(const std::function<Status()>& write);
   /// The id of its row.
   Result<std::int64_t> write(const Minute& minute, const Blocks& blocks);
+  Status measure();
 
   const Connection connection_;
   std::optional<Statement> add_session_, add_minute_, add_additions_, add_pairs_, add_names_, add_samples_,
@@ -98,6 +101,7 @@ class PeriodFile {
   };
   std::optional<SoFar> so_far_;  ///< of the session: the newest minute, if it is not over
   std::optional<Recorded> recorded_;
+  std::uint64_t bytes_ = 0;
   int log_pages_ = 0;
 };
 

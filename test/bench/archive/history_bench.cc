@@ -46,7 +46,7 @@ namespace flamed::archive {
 namespace {
 
 constexpr WallTime kNoon{1'767'268'800 * kNsPerSecond};
-constexpr int kMinutes = 6 * 60;
+constexpr int kMinutes = 6 * 60;  // of a busy host's file
 constexpr std::int64_t kPeriodOfFileNs = kMinutes * kNsPerMinute;
 constexpr std::int64_t kDayNs = 4 * kPeriodOfFileNs;
 
@@ -138,9 +138,9 @@ class IdleHost {
   int second_ = 0;
 };
 
-/// Six hours, from noon on.
+/// From noon on.
 template <typename Host>
-std::vector<Recorded> record() {
+std::vector<Recorded> record(std::size_t minutes) {
   ManualClock clock({1000 * kNsPerSecond}, kNoon);
   store::Store store({24 * 60 * kNsPerMinute, 256U << 20}, clock, store::kPeriodNs);
   Host host;
@@ -150,7 +150,7 @@ std::vector<Recorded> record() {
   std::vector<Recorded> recorded;
   Sums sums;
   std::uint32_t last = 0;
-  while (recorded.size() < kMinutes) {
+  while (recorded.size() < minutes) {
     host.run_second(clock, store);
     store.advance(clock.monotonic());
     const store::Snapshot snapshot = store.snapshot();
@@ -165,7 +165,8 @@ std::vector<Recorded> record() {
       std::optional<Sum> sum = sums.takes(numbered.minute) ? std::nullopt : sums.finish();
       sums.add(snapshot, *sealed.slot, numbered.minute, numbered.additions.gaps);
       recorded.push_back({std::move(numbered.minute), encode(numbered.additions).value(),
-                          encode(std::span<const Name>(names)).value(), std::move(sum)});
+                          names.empty() ? std::vector<std::byte>() : encode(std::span<const Name>(names)).value(),
+                          std::move(sum)});
     }
   }
   recorded.emplace_back().sum = sums.finish();
@@ -294,7 +295,8 @@ void ask_all(const std::string& folder, int days) {
   std::printf("{\n  \"days\": %d,\n  \"mib\": %.1f,\n  \"mib_per_day\": %.1f", days, mib_in(folder),
               mib_in(folder) / days);
   const std::filesystem::path idle = folder + "-idle";
-  if (write(idle, record<IdleHost>(), 1)) std::printf(",\n  \"idle_mib_per_day\": %.2f", 4 * mib_in(idle));
+  // Its files have a day each.
+  if (write(idle, record<IdleHost>(4 * kMinutes), 1)) std::printf(",\n  \"idle_mib_per_day\": %.2f", mib_in(idle));
   std::filesystem::remove_all(idle);
   const WallTime now{kNoon.ns + days * kDayNs};
   const store::WallWindow hour{{now.ns - 7 * kDayNs}, {now.ns - 7 * kDayNs + 60 * kNsPerMinute}};
@@ -330,7 +332,8 @@ int main(int argc, char** argv) {
   }
   const int days = argc > 2 ? std::max(std::atoi(argv[2]), 8) : 28;
   if (!std::filesystem::exists(argv[1]) &&
-      !flamed::archive::write(argv[1], flamed::archive::record<flamed::archive::BusyHost>(), 4 * days)) {
+      !flamed::archive::write(argv[1], flamed::archive::record<flamed::archive::BusyHost>(flamed::archive::kMinutes),
+                              4 * days)) {
     std::fprintf(stderr, "cannot write %s\n", argv[1]);
     return 1;
   }

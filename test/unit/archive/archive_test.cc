@@ -209,10 +209,33 @@ TEST_CASE("a restart goes on in the same file, with another session") {
 TEST_CASE("a file has the minutes of six hours after its first") {
   const TemporaryDirectory folder;
   Archive archive(folder.path("history"), options());
-  CHECK(append(archive, kNoon) == true);
+  CHECK(append(archive, kNoon, blobs_of(2U << 20)) == true);
   CHECK(append(archive, {kNoon.ns + 6 * kHourNs - kNsPerMinute}) == false);
   CHECK(append(archive, {kNoon.ns + 6 * kHourNs}) == true);
   CHECK(archive.stats().files == 2);
+}
+
+TEST_CASE("a file that stays small has the minutes of a day, also after a restart") {
+  const TemporaryDirectory folder;
+  {
+    Archive archive(folder.path("history"), options());
+    CHECK(append(archive, kNoon) == true);
+    CHECK(append(archive, {kNoon.ns + 6 * kHourNs}) == false);
+  }
+  Archive archive(folder.path("history"), options());
+  CHECK(append(archive, {kNoon.ns + 12 * kHourNs}) == true);
+  CHECK(append(archive, {kNoon.ns + 24 * kHourNs - kNsPerMinute}) == false);
+  CHECK(archive.stats().files == 1);
+  CHECK(append(archive, {kNoon.ns + 24 * kHourNs}) == true);
+  CHECK(archive.stats().files == 2);
+}
+
+TEST_CASE("a file that is no longer small ends, if it has six hours") {
+  const TemporaryDirectory folder;
+  Archive archive(folder.path("history"), options());
+  CHECK(append(archive, kNoon) == true);
+  CHECK(append(archive, {kNoon.ns + 7 * kHourNs}, blobs_of(2U << 20)) == false);
+  CHECK(append(archive, {kNoon.ns + 7 * kHourNs + kNsPerMinute}) == true);
 }
 
 TEST_CASE("a clock that is set back begins a file, and so does a jump ahead") {
@@ -231,6 +254,7 @@ TEST_CASE("the oldest files are unlinked when there are too many bytes") {
   Archive::Options limited = options();
   limited.max_bytes = 1U << 20;
   limited.period_ns = kHourNs;
+  limited.quiet_bytes = 0;
   Archive archive(folder.path("history"), limited);
   for (int hour = 0; hour < 40; ++hour) {
     REQUIRE(append(archive, {kNoon.ns + hour * kHourNs}, blobs_of(60'000)).has_value());
@@ -261,6 +285,7 @@ TEST_CASE("files older than the limit are unlinked, counted from a day before th
   Archive::Options limited = options();
   limited.max_age_ns = 2 * 24 * kHourNs;
   limited.period_ns = kNsPerMinute;
+  limited.quiet_bytes = 0;
   // Each minute is recorded as an hour, so that a day takes 24 files.
   Archive archive(folder.path("history"), limited);
   for (int hour = 0; hour < 100; ++hour) {
@@ -312,7 +337,7 @@ TEST_CASE("a damaged file is left as it is, and another one begins") {
   }
   SECTION("a page of its tables is damaged") {
     std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
-    stream.seekp(1024);
+    stream.seekp(2048);
     stream.write(std::string(4 * 1024, '\xff').data(), 4 * 1024);
   }
   SECTION("it is cut") { std::filesystem::resize_file(file, 5000); }

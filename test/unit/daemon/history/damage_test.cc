@@ -43,7 +43,7 @@ using test::kShell;
 using test::sample;
 using test::TestHistory;
 
-constexpr std::size_t kPageBytes = 1024;
+constexpr std::size_t kPageBytes = 2048;
 constexpr int kMinutesOfRun = 4;
 
 std::string bytes_of(const std::string& path) {
@@ -202,7 +202,7 @@ TEST_CASE("with any page of a database damaged, a minute's answer is right, or m
   REQUIRE(runs.check_answers() == TwoRuns::kMinutes);
   const std::string& whole = runs.whole();
   const std::size_t pages = whole.size() / kPageBytes;
-  REQUIRE(pages >= 12);
+  REQUIRE(pages >= 10);
   std::mt19937 random(1);
   const auto damage = GENERATE(0, 1, 2, 3);
   int lost = 0;

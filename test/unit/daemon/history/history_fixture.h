@@ -64,6 +64,7 @@ struct TestHistory {
     options.boot_id = std::move(boot);
     options.host = "test-host";
     options.least_free = 1'000'000;
+    options.quiet_bytes = 0;
     return options;
   }
 
