@@ -42,7 +42,10 @@ Response answer_timeline(const AnswerContext& context) {
   if (!timeline) return error_response(timeline.error());
   add_coverage(*timeline, ready, context.sources);
   look_further(*timeline, timeline->quality.stored(), ready, context);
-  return settle(json_response(render_timeline(*timeline, context.sources.frequency_hz())), timeline->used, context);
+  return settle(context.parameters.choice("format") == "text"
+                    ? text_response(render_timeline_text(*timeline))
+                    : json_response(render_timeline(*timeline, context.sources.frequency_hz())),
+                timeline->used, context);
 }
 
 Response answer_heatmap(const AnswerContext& context) {

@@ -96,6 +96,9 @@ Response answer_marks(const AnswerContext& context, const Notes* notes) {
     for (const Note& note : notes->in(window)) add(mark_of(note));
   }
   std::stable_sort(marks.begin(), marks.end(), [](const Mark& a, const Mark& b) { return a.time < b.time; });
+  if (context.parameters.choice("format") == "text") {
+    return text_response(render_marks_text(marks, window, store::only_user(snapshot)));
+  }
   return json_response(render_marks(marks, window, store::only_user(snapshot)));
 }
 

@@ -82,7 +82,9 @@ std::uint64_t Router::answered() const {
 }
 
 std::size_t Router::most_body_bytes(std::string_view method, std::string_view target) {
-  return method == "POST" && is_call(target) ? kMostCallBytes : api::most_body_bytes(method, target);
+  if (method == "POST" && is_call(target)) return kMostCallBytes;
+  if (method == "POST" && is_mcp(target)) return kMostMessageBytes;
+  return api::most_body_bytes(method, target);
 }
 
 std::vector<std::string_view> Router::paths() {
@@ -127,6 +129,7 @@ Plan Router::plan(const Request& request) const {
 Plan Router::plan_or_throw(const Request& request) const {
   if (request.has_body) return body_refused();
   if (is_call(request.target)) return plan_call(request);
+  if (is_mcp(request.target)) return plan_message(request);
   const bool is_post = request.method == "POST";
   if (request.method != "GET" && request.method != "HEAD") {
     const bool may_post = takes_post(request.target);
@@ -142,20 +145,28 @@ Plan Router::plan_or_throw(const Request& request) const {
   // The page keeps its state in the query, so any query is valid there.
   if (goal.file != nullptr) return goal.file;
 
+  const auto& viewer = std::get<Viewer>(judged);
+  if (is_post && viewer.sees != Viewer::Sees::kEverything) return may_not_mark();
+  const auto parameters = is_post ? std::span<const ParameterSpec>() : goal.route->parameters;
+  auto planned = plan_question(*goal.route, parameters, target->query, viewer, request);
+  if (auto* problem = std::get_if<Problem>(&planned)) return std::move(*problem);
+  return std::get<PlannedQuestion>(std::move(planned));
+}
+
+std::variant<PlannedQuestion, Problem> Router::plan_question(const RouteSpec& route,
+                                                             std::span<const ParameterSpec> allowed,
+                                                             std::span<const QueryItem> query, const Viewer& viewer,
+                                                             const Request& request) const {
   const WallTime now = this->now();
-  if (is_post && std::get<Viewer>(judged).sees != Viewer::Sees::kEverything) return may_not_mark();
-  auto parameters = Parameters::parse(is_post ? std::span<const ParameterSpec>() : goal.route->parameters,
-                                      target->query, TimeContext{now, local_offset_s_});
+  auto parameters = Parameters::parse(allowed, query, TimeContext{now, local_offset_s_});
   if (auto* problem = std::get_if<Problem>(&parameters)) return std::move(*problem);
   if (api::wait_ns(std::get<Parameters>(parameters)) && sources_.file()) {
     return bad_parameter("seconds",
                          "Nothing comes after the end of a file. Ask for the time before with from, such as "
                          "from=now-1h: now is the file's end.");
   }
-  return PlannedQuestion{goal.route,
-                         std::get<Viewer>(judged),
-                         std::get<Parameters>(std::move(parameters)),
-                         {request.asked.value_or(now), now}};
+  return PlannedQuestion{
+      &route, viewer, std::get<Parameters>(std::move(parameters)), {request.asked.value_or(now), now}};
 }
 
 Plan Router::plan_call(const Request& request) const {
@@ -165,6 +176,24 @@ Plan Router::plan_call(const Request& request) const {
   if (auto problem = check_viewer(viewer)) return std::move(*problem);
   if (auto problem = check_call(request)) return std::move(*problem);
   return PlannedCall{viewer, now()};
+}
+
+Plan Router::plan_message(const Request& request) const {
+  auto judged = judge(request, {});
+  if (auto* problem = std::get_if<Problem>(&judged)) return std::move(*problem);
+  const auto& viewer = std::get<Viewer>(judged);
+  if (auto problem = check_viewer(viewer)) return std::move(*problem);
+  if (auto problem = check_mcp(request)) return std::move(*problem);
+  auto read = read_message(request, sources_.version());
+  if (auto* response = std::get_if<Response>(&read)) return PlannedMessage{std::move(*response)};
+  auto& call = std::get<ToolCall>(read);
+  const RouteSpec& route = *find_route(call.tool->path);
+  auto planned = plan_question(route, route.parameters, call.query.items, viewer, request);
+  // An assistant can mend its arguments: what is wrong with them is the tool's answer.
+  if (const auto* problem = std::get_if<Problem>(&planned)) {
+    return PlannedMessage{tool_response(call, problem_response(*problem), sources_.version())};
+  }
+  return PlannedMessage{PlannedToolCall{std::move(call), std::get<PlannedQuestion>(std::move(planned))}};
 }
 
 std::optional<std::int64_t> Router::wait_ns(const Request& request, const Plan& plan) {
@@ -212,6 +241,12 @@ Response Router::answer_plan(const Request& request, const Plan& plan) {
     ViewerSources sources(sources_, call->viewer);
     store::QueryBudget budget = budget_for(sources);
     return answer_call(request, sources, call->now, budget);
+  }
+  if (const auto* message = std::get_if<PlannedMessage>(&plan)) {
+    if (const auto* response = std::get_if<Response>(&message->reply)) return *response;
+    const auto& [call, question] = std::get<PlannedToolCall>(message->reply);
+    // Tools only read, whatever the method of the message.
+    return tool_response(call, answer_question(question, Request{}), sources_.version());
   }
   const auto& question = std::get<PlannedQuestion>(plan);
   Response response = answer_question(question, request);

@@ -23,6 +23,7 @@
 #include "api/http/problem.h"
 #include "api/http/request_target.h"
 #include "api/http/viewer.h"
+#include "api/mcp/mcp.h"
 #include "api/question/parameters.h"
 #include "api/question/question.h"
 #include "api/question/route_table.h"
@@ -44,8 +45,17 @@ struct PlannedCall {
   WallTime now;
 };
 
-/// What to do with a request: refuse it, send a file of the page, answer a query, or a call.
-using Plan = std::variant<Problem, const Asset*, PlannedQuestion, PlannedCall>;
+/// A message of an assistant, see mcp.h: its answer, or the call of a tool and the query that answers it.
+struct PlannedToolCall {
+  ToolCall call;
+  PlannedQuestion question;
+};
+struct PlannedMessage {
+  std::variant<Response, PlannedToolCall> reply;
+};
+
+/// What to do with a request: refuse it, send a file of the page, answer a query, a call, or a message.
+using Plan = std::variant<Problem, const Asset*, PlannedQuestion, PlannedCall, PlannedMessage>;
 
 /// Any number of threads. `sources` and `access` must outlive it.
 class Router {
@@ -108,6 +118,13 @@ class Router {
   [[nodiscard]] std::variant<Viewer, Problem> judge(const Request& request, const Goal& goal) const;
   [[nodiscard]] Plan plan_or_throw(const Request& request) const;
   [[nodiscard]] Plan plan_call(const Request& request) const;
+  [[nodiscard]] Plan plan_message(const Request& request) const;
+  /// `parameters` are those that the route takes with the request's method.
+  [[nodiscard]] std::variant<PlannedQuestion, Problem> plan_question(const RouteSpec& route,
+                                                                     std::span<const ParameterSpec> parameters,
+                                                                     std::span<const QueryItem> query,
+                                                                     const Viewer& viewer,
+                                                                     const Request& request) const;
 
   Response answer_plan(const Request& request, const Plan& plan);
   Response answer_question(const PlannedQuestion& question, const Request& request);

@@ -34,6 +34,10 @@ struct Request {
   std::string sec_fetch_mode{};
   std::string sec_fetch_dest{};
   std::string authorization{};
+  // Headers of the Model Context Protocol.
+  std::string mcp_protocol_version{};
+  std::string mcp_method{};
+  std::string mcp_name{};
 };
 
 /// Complete except Content-Length and headers of the connection. For HEAD the body is measured, not sent.

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kLineEnd = "\r\n";
 
-constexpr std::array<std::pair<std::string_view, std::string Request::*>, 11> kFields{{
+constexpr std::array<std::pair<std::string_view, std::string Request::*>, 14> kFields{{
     {"accept", &Request::accept},
     {"accept-encoding", &Request::accept_encoding},
     {"authorization", &Request::authorization},
@@ -22,6 +22,9 @@ constexpr std::array<std::pair<std::string_view, std::string Request::*>, 11> kF
     {"content-type", &Request::content_type},
     {"host", &Request::host},
     {"if-none-match", &Request::if_none_match},
+    {"mcp-method", &Request::mcp_method},
+    {"mcp-name", &Request::mcp_name},
+    {"mcp-protocol-version", &Request::mcp_protocol_version},
     {"origin", &Request::origin},
     {"sec-fetch-dest", &Request::sec_fetch_dest},
     {"sec-fetch-mode", &Request::sec_fetch_mode},

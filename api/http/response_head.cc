@@ -16,6 +16,8 @@ std::string_view phrase_of(int status) {
       return "OK";
     case 201:
       return "Created";
+    case 202:
+      return "Accepted";
     case 304:
       return "Not Modified";
     case 400:

@@ -121,6 +121,12 @@ constexpr std::array<ParameterSpec, 2> kDiffOwn{{
     {"format", kChoice, "format of the comparison", kDiffFormats, 0, 0, "flamegraph"},
 }};
 
+constexpr std::array<std::string_view, 2> kTableFormats{"json", "text"};
+
+constexpr std::array<ParameterSpec, 1> kTableFormat{{
+    {"format", kChoice, "text: a table for reading", kTableFormats, 0, 0, "json"},
+}};
+
 constexpr std::array<ParameterSpec, 1> kProcessesOwn{{
     {"group", kChoice, "one row for all processes of a program, unit, container, user or tree", kProcessGroups, 0, 0,
      "process"},
@@ -132,9 +138,9 @@ constexpr std::array<ParameterSpec, 2> kTimelineOwn{{
 }};
 
 /// Processes and a window; marks are not about threads.
-constexpr std::array<ParameterSpec, 9> kMarksParameters{{kSelection[0], kSelection[3], kSelection[4], kSelection[5],
-                                                         kSelection[6], kSelection[7], kSelection[8], kWindow[0],
-                                                         kWindow[1]}};
+constexpr std::array<ParameterSpec, 10> kMarksParameters{{kSelection[0], kSelection[3], kSelection[4], kSelection[5],
+                                                          kSelection[6], kSelection[7], kSelection[8], kWindow[0],
+                                                          kWindow[1], kTableFormat[0]}};
 
 constexpr PostSpec kSetMark{
     "Sets a mark, such as a deployment, for all who see everything; only they may set one", kMostMarkBodyBytes,
@@ -192,15 +198,16 @@ constexpr auto joined(const std::array<ParameterSpec, kSizes>&... parts) {
 
 constexpr auto kProfileParameters = joined(kSelection, kWindow, kMeasure, kProfileOwn, kShape);
 constexpr auto kDiffParameters = joined(kSelection, kWindow, kMeasure, kBaseSelection, kBaseWindow, kDiffOwn, kShape);
-constexpr auto kProcessesParameters = joined(kSelection, kWindow, kMeasure, kProcessesOwn);
-constexpr auto kUsageParameters = joined(kSelection, kWindow, kMeasure);
-constexpr auto kTimelineParameters = joined(kSelection, kWindow, kMeasure, kTimelineOwn);
+constexpr auto kProcessesParameters = joined(kSelection, kWindow, kMeasure, kProcessesOwn, kTableFormat);
+constexpr auto kUsageParameters = joined(kSelection, kWindow, kMeasure, kTableFormat);
+constexpr auto kTimelineParameters = joined(kSelection, kWindow, kMeasure, kTimelineOwn, kTableFormat);
 constexpr auto kHeatmapParameters = joined(kSelection, kWindow, kHeatmapOwn);
 constexpr auto kPprofParameters = joined(kSelection, kWindow, kPprofShape);
 constexpr auto kOffCpuParameters = joined(kOffCpuSelection, kOffCpuOwn, kShape);
 
 constexpr std::array<std::string_view, 4> kProfileTypes{kJson, kText, kProtobuf, kBinaryColumnsType};
 constexpr std::array<std::string_view, 3> kDiffTypes{kJson, kText, kBinaryColumnsType};
+constexpr std::array<std::string_view, 2> kTableTypes{kJson, kText};
 constexpr std::array<std::string_view, 1> kJsonOnly{kJson};
 constexpr std::array<std::string_view, 1> kProtobufOnly{kProtobuf};
 constexpr std::array<std::string_view, 1> kPrometheus{"text/plain; version=0.0.4; charset=utf-8"};
@@ -210,12 +217,12 @@ constexpr std::array<RouteSpec, 14> kRoutes{{
      kProfileParameters, kProfileTypes},
     {RouteId::kDiff, "/diff", "Two selections or windows compared, with a mark on what changed by more than chance",
      kDiffParameters, kDiffTypes},
-    {RouteId::kProcesses, "/processes", "Processes that used CPU in a window", kProcessesParameters, kJsonOnly},
-    {RouteId::kThreads, "/threads", "Threads that used CPU in a window", kUsageParameters, kJsonOnly},
-    {RouteId::kTimeline, "/timeline", "CPU use over time", kTimelineParameters, kJsonOnly},
+    {RouteId::kProcesses, "/processes", "Processes that used CPU in a window", kProcessesParameters, kTableTypes},
+    {RouteId::kThreads, "/threads", "Threads that used CPU in a window", kUsageParameters, kTableTypes},
+    {RouteId::kTimeline, "/timeline", "CPU use over time", kTimelineParameters, kTableTypes},
     {RouteId::kHeatmap, "/heatmap", "Samples by second and part of the second", kHeatmapParameters, kJsonOnly},
     {RouteId::kMarks, "/marks", "Restarts of programs, minutes under pressure, and marks set by people",
-     kMarksParameters, kJsonOnly, false, &kSetMark},
+     kMarksParameters, kTableTypes, false, &kSetMark},
     {RouteId::kPprof, "/debug/pprof/profile", "The next seconds, or a window, as Go's net/http/pprof answers",
      kPprofParameters, kProtobufOnly},
     {RouteId::kOffCpu, "/off_cpu", "Measures the waits of some processes exactly, for some seconds", kOffCpuParameters,

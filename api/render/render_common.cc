@@ -2,17 +2,25 @@
 #include "api/render/render_common.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
+#include <cstdio>
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "api/text/time_expression.h"
 #include "api/text/utf8.h"
 
 namespace flamed::api {
 namespace {
+
+const char* in_words(store::Measure measure) {
+  if (measure == store::Measure::kCpu) return "of CPU time";
+  return measure == store::Measure::kWait ? "of waiting" : "of CPU time and waiting";
+}
 
 void append_gaps(JsonWriter& json, const std::vector<store::Gap>& gaps) {
   json.key("missing").begin_array();
@@ -305,6 +313,16 @@ std::string warning_lines(std::string_view prefix, std::span<const std::string> 
   std::string lines;
   for (const std::string& warning : warnings) lines.append(prefix).append(one_line(warning)).append("\n");
   return lines;
+}
+
+std::string text_head(const store::AnswerFacts& facts, std::uint64_t samples, std::uint64_t cpu_ns) {
+  std::array<char, 128> line{};
+  std::snprintf(line.data(), line.size(), "%llu samples, %.3f s %s, ", static_cast<unsigned long long>(samples),
+                cpu_seconds(cpu_ns), in_words(facts.measure));
+  std::string out = line.data() + format_time(facts.used.from) + " to " + format_time(facts.used.to);
+  if (facts.only_user) out += ", processes of uid " + std::to_string(*facts.only_user) + " only";
+  out += '\n';
+  return out + warning_lines("warning: ", facts.warnings);
 }
 
 double cpu_seconds(std::uint64_t ns) { return static_cast<double>(ns) / static_cast<double>(kNsPerSecond); }

@@ -58,6 +58,9 @@ std::string one_line(std::string_view raw);
 /// For text formats: one line for each warning, which begins with `prefix`.
 std::string warning_lines(std::string_view prefix, std::span<const std::string> warnings);
 
+/// The first line of a table for reading, with the samples, the time and the window, and below it the warnings.
+std::string text_head(const store::AnswerFacts& facts, std::uint64_t samples, std::uint64_t cpu_ns);
+
 /// The members symbolised_share, unnamed and coverage.
 void append_trust(JsonWriter& json, const store::Profile& profile);
 

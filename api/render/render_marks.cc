@@ -2,7 +2,9 @@
 #include "api/render/render_marks.h"
 
 #include "api/render/render_common.h"
+#include "api/render/summary_words.h"
 #include "api/text/json_writer.h"
+#include "api/text/time_expression.h"
 
 namespace flamed::api {
 namespace {
@@ -98,6 +100,26 @@ std::string render_marks(const std::vector<Mark>& marks, const store::WallWindow
   json.end_array();
   json.end_object();
   out += '\n';
+  return out;
+}
+
+std::string render_marks_text(const std::vector<Mark>& marks, const store::WallWindow& window,
+                              std::optional<std::uint32_t> only_user) {
+  std::string out = words::count_of(marks.size(), "mark", "marks") + ", " + format_time(window.from) + " to " +
+                    format_time(window.to);
+  if (only_user) out += ", processes of uid " + std::to_string(*only_user) + " only";
+  out += '\n';
+  for (const Mark& mark : marks) {
+    out += format_time(mark.time) + "  " + std::string(kind_of(mark)) + "  " + words::shown(mark.text);
+    if (mark.restart) out += "  " + id_of(mark.restart->before) + " -> " + id_of(mark.restart->after);
+    if (mark.pressure && mark.pressure->waits) {
+      for (const store::WorstWait& wait : *mark.pressure->waits) {
+        out += "; " + words::shown(wait.process.comm) + " (" + id_of(wait.process) + ") " +
+               std::string(store::name_of(wait.reason)) + " " + words::seconds(wait.ns);
+      }
+    }
+    out += '\n';
+  }
   return out;
 }
 

@@ -38,6 +38,10 @@ struct Mark {
 /// to_ms, pressure and waits.
 std::string render_mark(const Mark& mark);
 
+/// For reading: one line for each mark, in the order given.
+std::string render_marks_text(const std::vector<Mark>& marks, const store::WallWindow& window,
+                              std::optional<std::uint32_t> only_user);
+
 /// {window, visible_uid, marks: [...]}, in the order given.
 std::string render_marks(const std::vector<Mark>& marks, const store::WallWindow& window,
                          std::optional<std::uint32_t> only_user);

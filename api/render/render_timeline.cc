@@ -2,12 +2,15 @@
 #include "api/render/render_timeline.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <vector>
 
 #include "api/render/render_common.h"
 #include "api/text/json_writer.h"
+#include "api/text/time_expression.h"
 #include "store/model/wait_reason.h"
 
 namespace flamed::api {
@@ -89,6 +92,37 @@ std::string render_timeline(const store::Timeline& timeline, double frequency_hz
   json.end_array();
   json.end_object();
   out += '\n';
+  return out;
+}
+
+std::string render_timeline_text(const store::Timeline& timeline) {
+  std::uint64_t samples = 0;
+  std::uint64_t cpu_ns = 0;
+  for (const store::TimelineStep& step : timeline.steps) {
+    samples += step.user_samples + step.kernel_samples;
+    cpu_ns += step.user_ns + step.kernel_ns;
+  }
+  std::string out = text_head(timeline, samples, cpu_ns);
+  out += "start of a step of " + std::to_string(timeline.step_ns / kNsPerSecond) + " s       user  kernel (averages)\n";
+  for (std::size_t i = 0; i < timeline.steps.size(); ++i) {
+    const store::TimelineStep& step = timeline.steps[i];
+    const auto average = [&](std::uint64_t ns) {
+      return static_cast<double>(ns) / static_cast<double>(timeline.step_ns);
+    };
+    std::array<char, 48> averages{};
+    std::snprintf(averages.data(), averages.size(), "  %9.3f %7.3f", average(step.user_ns), average(step.kernel_ns));
+    const WallTime start{timeline.start.ns + static_cast<std::int64_t>(i) * timeline.step_ns};
+    out += format_time(start) + averages.data();
+    for (std::size_t reason = 0; i < timeline.waits.size() && reason < store::kWaitReasons; ++reason) {
+      if (timeline.waits[i][reason] == 0) continue;
+      std::snprintf(averages.data(), averages.size(), " %.3f", average(timeline.waits[i][reason]));
+      out.append("  ").append(name_of(static_cast<store::WaitReason>(reason))).append(averages.data());
+    }
+    out += '\n';
+  }
+  for (const store::WallWindow& gap : timeline.gaps) {
+    out += "no samples at all from " + format_time(gap.from) + " to " + format_time(gap.to) + "\n";
+  }
   return out;
 }
 

@@ -15,6 +15,9 @@ namespace flamed::api {
 /// steps}].
 std::string render_timeline(const store::Timeline& timeline, double frequency_hz);
 
+/// For reading: one line for each step, with the CPUs in use on average, and the threads that waited.
+std::string render_timeline_text(const store::Timeline& timeline);
+
 /// The facts of an answer, start, start_ms, columns, rows, most, and counts: the count of column c, row r is at c *
 /// rows + r.
 std::string render_heatmap(const store::Heatmap& heatmap, double frequency_hz);

@@ -8,15 +8,9 @@
 
 #include "api/render/render_common.h"
 #include "api/text/json_writer.h"
-#include "api/text/time_expression.h"
 
 namespace flamed::api {
 namespace {
-
-const char* in_words(store::Measure measure) {
-  if (measure == store::Measure::kCpu) return "of CPU time";
-  return measure == store::Measure::kWait ? "of waiting" : "of CPU time and waiting";
-}
 
 double percent_of(std::uint64_t part, std::uint64_t whole) {
   return whole == 0 ? 0 : 100 * static_cast<double>(part) / static_cast<double>(whole);
@@ -85,12 +79,7 @@ std::string render_top_text(const store::Profile& profile, std::size_t rows) {
   const std::vector<TopFunction> functions = top_functions(profile);
   const std::uint64_t samples = profile.nodes.front().total_samples;
   std::array<char, 128> line{};
-  std::snprintf(line.data(), line.size(), "%llu samples, %.3f s %s, ", static_cast<unsigned long long>(samples),
-                cpu_seconds(profile.cpu_ns(samples)), in_words(profile.measure));
-  std::string out = line.data() + format_time(profile.used.from) + " to " + format_time(profile.used.to);
-  if (profile.only_user) out += ", processes of uid " + std::to_string(*profile.only_user) + " only";
-  out += '\n';
-  out += warning_lines("warning: ", profile.warnings);
+  std::string out = text_head(profile, samples, profile.cpu_ns(samples));
   out += "      self  self%     total total%  function (module)\n";
   for (std::size_t i = 0; i < std::min(rows, functions.size()); ++i) {
     const TopFunction& function = functions[i];

@@ -29,6 +29,8 @@ void append_json_string(std::string& out, std::string_view text) {
     if (first == '"' || first == '\\') {
       out += '\\';
       out += text.front();
+    } else if (first == '\n') {
+      out += "\\n";
     } else if (first < 0x20 || first == 0x7F) {
       out += "\\u00";
       out += kHex[first >> 4];
