@@ -47,6 +47,8 @@ check "the user exists" has_user
 
 echo "--- what is installed"
 check "the program runs" flamed --version
+check "flamed-top runs" flamed-top --version
+check "the daemon links no terminal library" not grep -q ncurses < <(ldd "$(command -v flamed)")
 check "the configuration is good" flamed --check-config
 check "the configuration is a conffile" grep -q "^ $config " < <(dpkg-query -W -f '${Conffiles}\n' flamed)
 check "the unit is enabled" test -L /etc/systemd/system/multi-user.target.wants/flamed.service
@@ -56,7 +58,7 @@ for file in /usr/share/doc/flamed/copyright /usr/lib/sysctl.d/10-flamed.conf /us
   check "there is $file" test -e "$file"
 done
 # A minimal tree's dpkg may be told to leave out manual pages.
-for page in man8/flamed.8.gz man5/flamed.json.5.gz; do
+for page in man1/flamed-top.1.gz man8/flamed.8.gz man5/flamed.json.5.gz; do
   check "there is $page" grep -q "/usr/share/man/$page$" < <(dpkg-deb --contents "$package" | tr -s ' ')
 done
 
