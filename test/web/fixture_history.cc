@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "store/model/wait_reason.h"
@@ -35,6 +36,20 @@ constexpr ProcessId kDeep{5150, 80'000};
 constexpr ProcessId kBatchd{8999, 60'000};
 constexpr ProcessId kBackup{2222, 30'000};
 constexpr ProcessId kMake{2300, 31'000};
+
+/// price_with_tax() at the line where it searches: an address of its own, with the same name.
+constexpr const char* kPriceAtSearch = "price_with_tax(Item const&) at its search";
+
+struct Line {
+  std::string_view function;
+  const char* file;
+  std::uint32_t line;
+};
+constexpr std::array<Line, 5> kLines{{{"price_with_tax(Item const&)", "/srv/checkout/cart.cc", 88},
+                                      {kPriceAtSearch, "/srv/checkout/cart.cc", 93},
+                                      {"json::Parser::string()", "/srv/checkout/json.cc", 204},
+                                      {"Session::lock()", "/srv/checkout/session.cc", 31},
+                                      {"com.shop.Stock.scan", "Stock.java", 57}}};
 
 double always(int /*second*/) { return 1; }
 
@@ -127,7 +142,7 @@ void FixtureHistory::add_services() {
   };
   const std::string rates = "std::map<std::string, Rate>::find(std::string const&)";
   serve({"Cart::total() const", "price_with_tax(Item const&)"}, 4200);
-  serve({"Cart::total() const", "price_with_tax(Item const&)", rates}, 2100, {.weight = burst_only});
+  serve({"Cart::total() const", kPriceAtSearch, rates}, 2100, {.weight = burst_only});
   serve({"Cart::total() const"}, 300);
   serve({"json::parse(std::string_view)", "json::Parser::object()", "json::Parser::string()"}, 1300);
   serve({"json::parse(std::string_view)", "json::Parser::object()"}, 500);
@@ -285,7 +300,7 @@ void FixtureHistory::know(const ProcessId& id, const std::string& comm, const st
   known_.push_back(std::move(info));
 }
 
-/// Names come from the store's content. Each frame's kind follows from its name.
+/// Names come from the store's content. Each frame's kind and line follow from its name.
 void FixtureHistory::name_kinds() {
   std::set<std::uint64_t> kernel_offsets;
   for (auto& [offset, frame] : sources_.namer_.names) {
@@ -310,6 +325,13 @@ void FixtureHistory::name_kinds() {
     } else if (starts("write") || starts("read") || starts("clock_") || starts("start_thread")) {
       frame.module = "libc.so.6";
     }
+    const auto line =
+        std::find_if(kLines.begin(), kLines.end(), [&](const Line& each) { return each.function == name; });
+    if (line != kLines.end()) {
+      frame.file = line->file;
+      frame.line = line->line;
+    }
+    if (name == kPriceAtSearch) frame.name = kLines.front().function;
   }
   for (Load& load : loads_) {
     for (Frame& frame : load.frames) {
