@@ -3,6 +3,7 @@
 // FLAMED_VICTIM_PID, of a process of which one thread holds a mutex for four fifths of the time and three others want
 // it (test/kernel/victims/waits.c, mutex).
 import assert from "node:assert/strict";
+import { readFileSync, readdirSync } from "node:fs";
 import { after, before, describe, it } from "node:test";
 
 import { Browser, inspect, loaded, loads, mirror, open, text } from "./browser.mjs";
@@ -69,5 +70,14 @@ describe("the page over a daemon that measures waits", () => {
     const want = frames.find(({ name }) => name === "want");
     assert.ok(want !== undefined && shown.includes("[lock]"), shown.join("\n"));
     await inspect(page, "waits-live");
+  });
+
+  it("says with one more who held the lock", async () => {
+    const earlier = await loads(page);
+    await page.click('#reasons [data-reason="lock"]');
+    await loaded(page, earlier + 1);
+    const shown = (await mirror(page)).map(({ name }) => name);
+    const holder = readdirSync(`/proc/${pid}/task`).find((tid) => readFileSync(`/proc/${pid}/task/${tid}/comm`, "utf-8") === "holder\n");
+    assert.ok(shown.includes(`[held by holder (${holder})]`), shown.join("\n"));
   });
 });
