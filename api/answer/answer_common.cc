@@ -118,6 +118,10 @@ std::optional<Problem> narrow_to_part(store::Selection& selection, const ReadyQu
 std::optional<Problem> check_format(const AnswerContext& context, std::string_view format) {
   constexpr std::array<std::string_view, 3> kOnlyOfCpu{"perf-script", "samples", "summary"};
   if (context.parameters.choice("measure") == "cpu") return std::nullopt;
+  const bool is_of_services = format == "pyroscope" || format.starts_with("otlp");
+  if (is_of_services && context.parameters.choice("measure") == "wall") {
+    return bad_parameter("measure", "The format " + std::string(format) + " is of one measure: ask for cpu or wait.");
+  }
   if (std::find(kOnlyOfCpu.begin(), kOnlyOfCpu.end(), format) == kOnlyOfCpu.end()) return std::nullopt;
   return bad_parameter("format", "The format " + std::string(format) +
                                      " is only of CPU time. Leave measure out, or ask for another format.");

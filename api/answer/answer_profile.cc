@@ -17,10 +17,12 @@
 #include "api/render/render_perf_script.h"
 #include "api/render/render_pprof.h"
 #include "api/render/render_samples.h"
+#include "api/render/render_services.h"
 #include "api/render/render_speedscope.h"
 #include "api/render/render_summary.h"
 #include "api/render/render_top.h"
 #include "api/render/stack_frames.h"
+#include "base/host.h"
 #include "store/query/query.h"
 #include "store/query/timed_samples.h"
 
@@ -108,6 +110,35 @@ Response pprof_response(const AnswerContext& context, const store::StackProfile&
   return settle(std::move(response), stacks.used, context);
 }
 
+bool is_of_services(std::string_view format) { return format == "pyroscope" || format.starts_with("otlp"); }
+
+/// The parameters `label`: name=value.
+std::variant<HostLabels, Problem> host_labels_of(const Parameters& parameters) {
+  HostLabels host{host_name(), machine_id()};
+  for (const std::string& text : parameters.texts("label")) {
+    const std::size_t equals = text.find('=');
+    if (equals == 0 || equals == std::string::npos || equals + 1 == text.size() || text.starts_with("__")) {
+      return bad_parameter("label", "'" + text + "' is not name=value with a name that does not begin with __.");
+    }
+    host.labels.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return host;
+}
+
+Response services_response(const AnswerContext& context, const store::StackProfile& stacks, std::string_view format) {
+  const auto host = host_labels_of(context.parameters);
+  if (const auto* problem = std::get_if<Problem>(&host)) return problem_response(*problem);
+  const auto& labels = std::get<HostLabels>(host);
+  Result<std::string> encoded =
+      format == "pyroscope"
+          ? render_pyroscope(stacks, labels)
+          : render_otlp(stacks, labels, format == "otlp" ? OtlpLayout::kCurrent : OtlpLayout::kBefore110);
+  if (!encoded) return error_response(encoded.error());
+  Response response{200, "application/octet-stream", std::move(*encoded)};
+  add_fact_headers(response, stacks, stacks.total_samples, symbolised_share(stacks));
+  return settle(std::move(response), stacks.used, context);
+}
+
 Response stacks_answer(const AnswerContext& context, const ReadyQuestion& question, std::string_view format) {
   const store::ProfileOptions options = stack_options_of(context.parameters);
   store::QueryBudget budget = budget_for(context.sources);
@@ -117,6 +148,7 @@ Response stacks_answer(const AnswerContext& context, const ReadyQuestion& questi
   add_coverage(*stacks, question, context.sources);
   look_further(*stacks, stacks->total_samples, question, context, options);
   if (format == "pprof") return pprof_response(context, *stacks);
+  if (is_of_services(format)) return services_response(context, *stacks, format);
   if (functions_written(*stacks) > kMostFunctionsWritten) return error_response(too_much_to_write(format));
   std::string title = title_of(*stacks, question.selection);
   if (stacks->total_samples == 0) {
@@ -167,7 +199,9 @@ Response answer_profile(const AnswerContext& context) {
   const auto& ready = std::get<ReadyQuestion>(question);
   const std::string_view format = format_of(context);
   if (const auto problem = check_format(context, format)) return problem_response(*problem);
-  if (format == "pprof" || format == "speedscope") return stacks_answer(context, ready, format);
+  if (format == "pprof" || format == "speedscope" || is_of_services(format)) {
+    return stacks_answer(context, ready, format);
+  }
   if (format == "perf-script" || format == "samples") return samples_answer(context, ready, format);
   return tree_answer(context, ready, format);
 }

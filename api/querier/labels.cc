@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "api/render/services.h"
 #include "api/text/utf8.h"
 
 namespace flamed::api {
@@ -16,23 +17,6 @@ constexpr std::array<ProfileType, 1> kTypes{{
     {"process_cpu:cpu:nanoseconds:cpu:nanoseconds", "process_cpu", "cpu", "nanoseconds", "cpu", "nanoseconds"},
 }};
 
-/// Of processes without one, kernel threads among them: each of these as a service would hide the others.
-constexpr std::string_view kNoProgram = "[kernel threads and unknown]";
-
-/// As container tools print it.
-std::string_view short_id(std::string_view container) {
-  constexpr std::size_t kIdLength = 64;
-  constexpr std::size_t kShownLength = 12;
-  return container.size() == kIdLength ? container.substr(0, kShownLength) : container;
-}
-
-std::string_view service_of(const store::ProcessInfo& process) {
-  if (!process.container.empty()) return short_id(process.container);
-  if (!process.unit.empty()) return process.unit;
-  if (process.executable.empty()) return kNoProgram;
-  return std::string_view(process.executable).substr(process.executable.rfind('/') + 1);
-}
-
 using Facts = ProcessLabels::Facts;
 using ValueOf = std::string (*)(const Facts&);
 
@@ -42,14 +26,14 @@ constexpr std::array<std::pair<std::string_view, ValueOf>, 14> kLabels{{
     {"__period_type__", [](const Facts& of) { return std::string(of.type.period_type); }},
     {"__period_unit__", [](const Facts& of) { return std::string(of.type.period_unit); }},
     {"__profile_type__", [](const Facts& of) { return std::string(of.type.id); }},
-    {"__service_name__", [](const Facts& of) { return std::string(service_of(of.process)); }},
+    {"__service_name__", [](const Facts& of) { return std::string(service_name(of.process)); }},
     {"__type__", [](const Facts& of) { return std::string(of.type.sample_type); }},
     {"__unit__", [](const Facts& of) { return std::string(of.type.sample_unit); }},
     {"container", [](const Facts& of) { return of.process.container; }},
     {"host", [](const Facts& of) { return std::string(of.host); }},
     {"pid", [](const Facts& of) { return std::to_string(of.process.id.pid); }},
     {"process", [](const Facts& of) { return of.process.comm; }},
-    {"service_name", [](const Facts& of) { return std::string(service_of(of.process)); }},
+    {"service_name", [](const Facts& of) { return std::string(service_name(of.process)); }},
     {"unit", [](const Facts& of) { return of.process.unit; }},
     {"user", [](const Facts& of) { return of.process.uid ? std::to_string(*of.process.uid) : std::string(); }},
 }};

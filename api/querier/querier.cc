@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/querier/querier.h"
 
-#include <unistd.h>
-
 #include <array>
 #include <optional>
 #include <span>
@@ -17,6 +15,7 @@
 #include "api/text/header_line.h"
 #include "api/text/json_writer.h"
 #include "api/text/utf8.h"
+#include "base/host.h"
 
 namespace flamed::api {
 namespace {
@@ -47,11 +46,6 @@ std::variant<std::string, Problem> unpack(const Request& request) {
       gunzip({reinterpret_cast<const unsigned char*>(request.body.data()), request.body.size()}, kMostCallBytes);
   if (body) return std::move(*body);
   return bad_request("Can't unpack the body: " + body.error().message() + ".");
-}
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? repair_utf8(name.data()) : std::string();
 }
 
 struct CallStatus {
@@ -101,8 +95,8 @@ Response answer_call(const Request& request, Sources& sources, WallTime now, sto
   const CallEncoding encoding = encoding_of(request).value();
   const auto decoded = decode_call(method, encoding, std::get<std::string>(body));
   if (const auto* problem = std::get_if<Problem>(&decoded)) return call_problem(*problem);
-  auto answer =
-      answer_call(method, encoding, std::get<CallRequest>(decoded), CallContext{sources, now, host_name(), budget});
+  auto answer = answer_call(method, encoding, std::get<CallRequest>(decoded),
+                            CallContext{sources, now, repair_utf8(host_name()), budget});
   if (const auto* problem = std::get_if<Problem>(&answer)) return call_problem(*problem);
   const std::string_view type = encoding == CallEncoding::kProtobuf ? kProtobufType : kJsonType;
   return {200, std::string(type), std::get<std::string>(std::move(answer))};

@@ -17,9 +17,9 @@ constexpr std::string_view kJson = "application/json";
 constexpr std::string_view kText = "text/plain; charset=utf-8";
 constexpr std::string_view kProtobuf = "application/octet-stream";
 
-constexpr std::array<std::string_view, 11> kProfileFormats{"flamegraph", "columns",    "columns-binary", "folded",
-                                                           "pprof",      "speedscope", "perf-script",    "samples",
-                                                           "top",        "top-text",   "summary"};
+constexpr std::array<std::string_view, 14> kProfileFormats{
+    "flamegraph", "columns", "columns-binary", "folded",    "pprof", "speedscope", "perf-script",
+    "samples",    "top",     "top-text",       "pyroscope", "otlp",  "otlp-1.9",   "summary"};
 constexpr std::array<std::string_view, 7> kDiffFormats{"flamegraph", "columns",  "columns-binary", "folded",
                                                        "top",        "top-text", "summary"};
 constexpr std::array<std::string_view, 3> kSides{"both", "user", "kernel"};
@@ -105,7 +105,7 @@ constexpr std::array<ParameterSpec, 13> kShape{{
     {"max_nodes", kInteger, "number of nodes, the largest ones", {}, 1, 1'000'000, "200000"},
 }};
 
-constexpr std::array<ParameterSpec, 2> kProfileOwn{{
+constexpr std::array<ParameterSpec, 3> kProfileOwn{{
     {"seconds",
      kDuration,
      "without from: waits for the next so many seconds; with it: the length of the window",
@@ -115,6 +115,7 @@ constexpr std::array<ParameterSpec, 2> kProfileOwn{{
     {"format", kChoice, "format of the profile; without it the header Accept decides", kProfileFormats, 0, 0,
      "flamegraph"},
 }};
+    {"label", kTexts, "name=value: a label of every service, with the formats pyroscope and otlp"},
 
 constexpr std::array<ParameterSpec, 2> kDiffOwn{{
     {"normalise", kChoice, "samples: shares of each side; time: CPU time per time", kNormalise, 0, 0, "samples"},

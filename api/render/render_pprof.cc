@@ -50,11 +50,14 @@ constexpr std::uint32_t kId = 1, kName = 2, kSystemName = 3, kFileName = 4;
 
 class Encoder {
  public:
-  explicit Encoder(const store::StackProfile& profile) : profile_(profile) { text(""); }
+  Encoder(const store::StackProfile& profile, std::span<const store::StackCount> counts, bool has_labels)
+      : profile_(profile), counts_(counts), has_labels_(has_labels) {
+    text("");
+  }
 
   std::string encode() {
     ProtobufWriter out(out_);
-    out.bytes(profile_field::kSampleType, value_type("samples", "count"));
+    if (!is_off_cpu()) out.bytes(profile_field::kSampleType, value_type("samples", "count"));
     for (const std::string_view type : types()) {
       out.bytes(profile_field::kSampleType, value_type(type, "nanoseconds"));
     }
@@ -63,8 +66,10 @@ class Encoder {
     const std::int64_t duration_ns = profile_.used.to.ns - profile_.used.from.ns;
     out.number(profile_field::kTimeNanos, static_cast<std::uint64_t>(profile_.used.from.ns));
     out.number(profile_field::kDurationNanos, static_cast<std::uint64_t>(duration_ns));
-    out.bytes(profile_field::kPeriodType, value_type(types().front(), "nanoseconds"));
-    out.number(profile_field::kPeriod, static_cast<std::uint64_t>(profile_.period_ns));
+    if (!is_off_cpu()) {
+      out.bytes(profile_field::kPeriodType, value_type(types().front(), "nanoseconds"));
+      out.number(profile_field::kPeriod, static_cast<std::uint64_t>(profile_.period_ns));
+    }
     for (const std::string& warning : profile_.warnings) out.number(profile_field::kComment, text(warning));
     out.number(profile_field::kDefaultSampleType, text(types().front()));
     // Entries may come after the fields that refer to them.
@@ -79,10 +84,14 @@ class Encoder {
     return entry->second;
   }
 
+  [[nodiscard]] bool is_off_cpu() const { return !has_labels_ && profile_.measure == store::Measure::kWait; }
+
   /// Beside the number of samples.
   [[nodiscard]] std::span<const std::string_view> types() const {
     static constexpr std::array<std::string_view, 2> kTypes{"cpu", "wait"};
+    static constexpr std::array<std::string_view, 1> kOffCpu{"off_cpu"};
     const std::span<const std::string_view> all(kTypes);
+    if (is_off_cpu()) return kOffCpu;
     if (profile_.measure == store::Measure::kWall) return all;
     return all.subspan(profile_.measure == store::Measure::kCpu ? 0 : 1, 1);
   }
@@ -101,12 +110,14 @@ class Encoder {
 
   void append_samples() {
     std::vector<std::string> labels;
-    labels.reserve(profile_.threads.size());
-    for (const store::StackThread& thread : profile_.threads) labels.push_back(labels_of(thread));
+    if (has_labels_) {
+      labels.reserve(profile_.threads.size());
+      for (const store::StackThread& thread : profile_.threads) labels.push_back(labels_of(thread));
+    }
     std::string ids;
     std::string values;
     std::string sample;
-    for (const store::StackCount& count : profile_.counts) {
+    for (const store::StackCount& count : counts_) {
       ids.clear();
       values.clear();
       sample.clear();
@@ -117,13 +128,13 @@ class Encoder {
       if (count.truncation) id_list.varint(marker(store::marker_of(*count.truncation)));
       if (ids.empty()) id_list.varint(marker(kNoStack));
       ProtobufWriter value_list(values);
-      value_list.varint(count.samples);
+      if (!is_off_cpu()) value_list.varint(count.samples);
       const bool is_other = types().size() > 1 && waits(count);
       if (is_other) value_list.varint(0);
       value_list.varint(count.ns);
       if (types().size() > 1 && !is_other) value_list.varint(0);
       ProtobufWriter(sample).bytes(sample_field::kLocationId, ids).bytes(sample_field::kValue, values);
-      sample += labels[count.thread];
+      if (has_labels_) sample += labels[count.thread];
       ProtobufWriter(out_).bytes(profile_field::kSample, sample);
     }
   }
@@ -225,6 +236,8 @@ class Encoder {
   }
 
   const store::StackProfile& profile_;
+  const std::span<const store::StackCount> counts_;
+  const bool has_labels_;
   std::string out_;
   std::vector<std::string_view> strings_;  ///< views of keys of string_ids_, which do not move
   std::unordered_map<std::string, std::uint64_t, KeyedTextHash> string_ids_;
@@ -237,7 +250,13 @@ class Encoder {
 
 }  // namespace
 
-std::string encode_pprof(const store::StackProfile& profile) { return Encoder(profile).encode(); }
+std::string encode_pprof(const store::StackProfile& profile) {
+  return Encoder(profile, profile.counts, /*has_labels=*/true).encode();
+}
+
+std::string encode_unlabelled_pprof(const store::StackProfile& profile, std::span<const store::StackCount> counts) {
+  return Encoder(profile, counts, /*has_labels=*/false).encode();
+}
 
 Result<std::string> render_pprof(const store::StackProfile& profile) { return gzip(encode_pprof(profile)); }
 

@@ -3,6 +3,7 @@
 // A profile as pprof reads it: gzipped profile.proto (github.com/google/pprof/proto/profile.proto). Pure; any thread.
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "base/result.h"
@@ -17,5 +18,10 @@ namespace flamed::api {
 std::string encode_pprof(const store::StackProfile& profile);
 
 Result<std::string> render_pprof(const store::StackProfile& profile);
+
+/// The same of some of the profile's counts, without labels, for engines that make a series of each combination of
+/// these. Waiting time has one sample type alone, off_cpu/nanoseconds, and no period, as OpenTelemetry's profiler sends
+/// it.
+std::string encode_unlabelled_pprof(const store::StackProfile& profile, std::span<const store::StackCount> counts);
 
 }  // namespace flamed::api

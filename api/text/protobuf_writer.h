@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ProtobufWriter: appends the wire format of protocol buffers (https://protobuf.dev/programming-guides/encoding/) to a
-// string: the wire types that the schemas of pprof and of Pyroscope's queries need.
+// string: the wire types that the schemas of pprof, Pyroscope and OpenTelemetry need.
 #pragma once
 
 #include <bit>
@@ -27,9 +27,11 @@ class ProtobufWriter {
   /// Left out likewise.
   ProtobufWriter& real(std::uint32_t field, double value) {
     if (value == 0) return *this;
+    return fixed64(field, std::bit_cast<std::uint64_t>(value));
+  }
+  ProtobufWriter& fixed64(std::uint32_t field, std::uint64_t value) {
     varint((std::uint64_t{field} << 3U) | 1U);
-    std::uint64_t bits = std::bit_cast<std::uint64_t>(value);
-    for (std::size_t i = 0; i < sizeof bits; ++i, bits >>= 8U) out_ += static_cast<char>(bits & 0xFFU);
+    for (std::size_t i = 0; i < sizeof value; ++i, value >>= 8U) out_ += static_cast<char>(value & 0xFFU);
     return *this;
   }
   /// A string, bytes, a message or a packed list.

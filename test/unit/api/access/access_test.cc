@@ -46,7 +46,7 @@ bool is_operator(uid_t user) { return user == kOperator; }
 std::vector<std::string> data_targets() {
   std::vector<std::string> targets;
   for (const char* format : {"flamegraph", "columns", "columns-binary", "folded", "pprof", "speedscope", "perf-script",
-                             "samples", "top", "top-text", "summary"}) {
+                             "samples", "top", "top-text", "summary", "pyroscope", "otlp", "otlp-1.9"}) {
     for (const char* query :
          {"", "&side=user", "&side=kernel", "&uid=1002", "&comm=bobs-worker", "&exe=bobs-worker", "&tid=777202",
           "&unit=bobs.service", "&group=thread", "&group=exe", "&group=none", "&group=user", "&group=tree",
