@@ -110,6 +110,11 @@ store::Selection selection_of(const store::WallWindow& window, const Selectors& 
   return selection;
 }
 
+store::Snapshot measured(const store::Snapshot& snapshot, const ProfileType& type) {
+  if (type.measure == store::Measure::kCpu) return snapshot;
+  return store::measured(snapshot, type.measure, /*hides_idle=*/true);
+}
+
 /// visit(type, const ProcessUsage&) for each process of each type that fits.
 template <typename F>
 std::optional<Problem> for_each_process(const CallRequest& request, const CallContext& context, F&& visit) {
@@ -120,7 +125,8 @@ std::optional<Problem> for_each_process(const CallRequest& request, const CallCo
   const auto& [snapshot, window] = std::get<View>(view);
   for (const ProfileType& type : profile_types()) {
     const auto selection = selection_of(window, std::get<Selectors>(selectors), type, context);
-    const auto usage = unless_exhausted(store::process_usage(snapshot, selection, context.budget), context);
+    const auto usage =
+        unless_exhausted(store::process_usage(measured(snapshot, type), selection, context.budget), context);
     if (!usage) return problem_of(usage.error());
     for (const store::ProcessUsage& process : usage->rows) visit(type, process);
   }
@@ -230,8 +236,10 @@ Outcome<Asked> asked_of(const CallRequest& request, const CallContext& context) 
   if (auto* problem = problem_in(selectors)) return std::move(*problem);
   auto view = view_of(request, context);
   if (auto* problem = problem_in(view)) return std::move(*problem);
-  return Asked{std::get<View>(std::move(view)), std::get<Selectors>(std::move(selectors)),
-               find_profile_type(request.profile_type)};
+  const ProfileType* const type = find_profile_type(request.profile_type);
+  auto& [snapshot, window] = std::get<View>(view);
+  if (type != nullptr) snapshot = measured(snapshot, *type);
+  return Asked{std::get<View>(std::move(view)), std::get<Selectors>(std::move(selectors)), type};
 }
 
 /// The points of the steps that have samples.
@@ -313,8 +321,10 @@ Outcome<LevelsAnswer> flame_graph(const CallRequest& request, const CallContext&
 
 StatsAnswer stats(const CallContext& context) {
   const auto retained = store::retained_window(context.sources.await_snapshot());
-  if (!retained) return {};
-  return {true, retained->from.ns / kNsPerMs, retained->to.ns / kNsPerMs};
+  std::optional<WallTime> oldest = context.sources.health().oldest;  // in memory or on disk
+  if (retained && (!oldest || retained->from < *oldest)) oldest = retained->from;
+  if (!oldest) return {};
+  return {true, oldest->ns / kNsPerMs, (retained ? retained->to : context.now).ns / kNsPerMs};
 }
 
 template <typename Answer>

@@ -13,8 +13,11 @@ namespace flamed::api {
 namespace {
 
 /// Grafana shows CPUs instead of nanoseconds for exactly this id.
-constexpr std::array<ProfileType, 1> kTypes{{
-    {"process_cpu:cpu:nanoseconds:cpu:nanoseconds", "process_cpu", "cpu", "nanoseconds", "cpu", "nanoseconds"},
+constexpr std::array<ProfileType, 2> kTypes{{
+    {"process_cpu:cpu:nanoseconds:cpu:nanoseconds", "process_cpu", "cpu", "nanoseconds", "cpu", "nanoseconds",
+     store::Measure::kCpu},
+    // As Pyroscope calls what OpenTelemetry's profiler sends.
+    {"off_cpu:off_cpu:nanoseconds::", "off_cpu", "off_cpu", "nanoseconds", "", "", store::Measure::kWait},
 }};
 
 using Facts = ProcessLabels::Facts;

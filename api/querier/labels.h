@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "api/querier/label_selector.h"
+#include "store/model/measure.h"
 #include "store/model/process_info.h"
 
 namespace flamed::api {
@@ -21,6 +22,7 @@ struct ProfileType {
   std::string_view sample_unit;
   std::string_view period_type;
   std::string_view period_unit;
+  store::Measure measure;
 };
 
 std::span<const ProfileType> profile_types();

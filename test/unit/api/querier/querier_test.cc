@@ -27,6 +27,7 @@ using nlohmann::json;
 using Transport = Peer::Transport;
 
 constexpr const char* kCpu = "process_cpu:cpu:nanoseconds:cpu:nanoseconds";
+constexpr const char* kWait = "off_cpu:off_cpu:nanoseconds::";
 constexpr std::int64_t kNowMs = FakeSources::kNowNs / kNsPerMs;
 constexpr uid_t kAlice = 1001;
 constexpr const char* kToken = "0123456789abcdef0123456789abcdef";
@@ -148,16 +149,17 @@ Stacks folded_profile(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("there is one profile type, whatever window is asked for") {
+TEST_CASE("there are two profile types, whatever window is asked for") {
   Host host;
   const json answer = host.ask("ProfileTypes", {{"start", 1000}, {"end", "4000"}});
-  REQUIRE(answer["profileTypes"].size() == 1);
+  REQUIRE(answer["profileTypes"].size() == 2);
   CHECK(answer["profileTypes"][0] == json{{"ID", kCpu},
                                           {"name", "process_cpu"},
                                           {"sampleType", "cpu"},
                                           {"sampleUnit", "nanoseconds"},
                                           {"periodType", "cpu"},
                                           {"periodUnit", "nanoseconds"}});
+  CHECK(answer["profileTypes"][1]["ID"] == kWait);
 }
 
 TEST_CASE("labels have names and values of the processes with samples in the window") {
