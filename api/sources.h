@@ -124,6 +124,8 @@ class Sources {
   /// The owner of the process that has this pid now, root if the process is not dumpable; empty if there is none. A
   /// process that was never sampled is in no snapshot.
   [[nodiscard]] virtual std::optional<std::uint32_t> user_of(std::int32_t pid) const = 0;
+  /// CPU time that a program of flamed's own, another than the daemon, has used since it said so last.
+  virtual void spend(std::int64_t /*cpu_ns*/) {}
   /// Begins to measure the waits of some processes exactly. Empty: it has begun.
   [[nodiscard]] virtual std::optional<OffCpuRefusal> begin_off_cpu(const OffCpuRequest& /*request*/) {
     return OffCpuRefusal{OffCpuRefusal::Why::kUnavailable, "there are no threads to measure", 0};

@@ -12,6 +12,7 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <functional>
@@ -423,7 +424,8 @@ class Daemon::Parts {
                                           opener_,
                                           budget_,
                                           pressure_,
-                                          stored_});
+                                          stored_,
+                                          pushing_ns_});
     Result<std::unique_ptr<api::Server>> server = api::Server::listen(server_options(config_), *sources_);
     if (!server) {
       spdlog::critical("{}", server.error().message());
@@ -525,7 +527,7 @@ class Daemon::Parts {
       background.emplace_back(code_thread_);
       background.emplace_back(java_thread_);
     }
-    meter_.emplace(clock_, sampler_->figures(), *server_, module_reader_, opener_, std::move(background));
+    meter_.emplace(clock_, sampler_->figures(), *server_, module_reader_, opener_, std::move(background), pushing_ns_);
     ingest_thread_ =
         start_thread("ingest", [this](const std::stop_token& stop) { run_ingest(stop, ingest_, queues_, stored_); });
     reader_thread_ = start_thread("reader", [this](const std::stop_token& stop) { reader_.run(stop); });
@@ -586,6 +588,7 @@ class Daemon::Parts {
   const std::unique_ptr<History> history_;     ///< null: minutes are in memory alone
   HistoryNamer history_namer_;
   PressureWatch pressure_;
+  std::atomic<std::int64_t> pushing_ns_ = 0;  ///< CPU time of flamed-push
   // Set from begin() on.
   std::optional<Vitals> vitals_;
   std::optional<DaemonSources> sources_;

@@ -757,9 +757,11 @@ std::vector<Metric> DaemonSources::metrics() const {
   metrics.push_back(gauge("flamed_jit_table_bytes", "Memory of the names in perf maps and jitdumps.", jit.table_bytes));
   const symbolizer::WorkerModuleReader::Stats worker = parts_.module_reader.stats();
   append_worker_metrics(worker, metrics);
-  metrics.push_back(
-      counter("flamed_cpu_seconds_total", "CPU time that the daemon has used, its ELF worker and helpers included.",
-              own_cpu_seconds() + static_cast<double>(worker.cpu_ns + opener.cpu_ns + stack_helper_ns) / kNsPerSecond));
+  metrics.push_back(counter("flamed_cpu_seconds_total",
+                            "CPU time that the daemon has used, its ELF worker, its helpers and flamed-push included.",
+                            own_cpu_seconds() + static_cast<double>(worker.cpu_ns + opener.cpu_ns + stack_helper_ns +
+                                                                    parts_.pushing_ns.load(std::memory_order_relaxed)) /
+                                                    kNsPerSecond));
   metrics.push_back(gauge("flamed_resident_bytes", "Resident memory of the daemon.", resident_bytes()));
   return metrics;
 }

@@ -3,6 +3,8 @@
 // DaemonSources: the daemon's implementation of the API's Sources. Any thread; its arguments must outlive it.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -78,6 +80,7 @@ class DaemonSources final : public api::Sources {
     const BudgetKeeper& budget;
     const PressureWatch& pressure;
     StoredUntil& stored;
+    std::atomic<std::int64_t>& pushing_ns;  ///< CPU time of flamed-push
   };
   explicit DaemonSources(const Parts& parts) : parts_(parts), started_(parts.clock.wall()) {}
 
@@ -95,6 +98,7 @@ class DaemonSources final : public api::Sources {
   [[nodiscard]] WallTime started() const override { return started_; }
   [[nodiscard]] std::size_t cpus() const override { return parts_.sampling.cpus(); }
   [[nodiscard]] std::optional<std::uint32_t> user_of(std::int32_t pid) const override;
+  void spend(std::int64_t cpu_ns) override { parts_.pushing_ns.fetch_add(cpu_ns, std::memory_order_relaxed); }
   [[nodiscard]] std::optional<api::OffCpuRefusal> begin_off_cpu(const api::OffCpuRequest& request) override;
   void cancel_off_cpu(WallTime asked) override { parts_.off_cpu.cancel(asked); }
   [[nodiscard]] std::optional<api::OffCpuAnswer> take_off_cpu(WallTime asked) override;

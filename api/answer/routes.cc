@@ -23,6 +23,7 @@
 #include "api/render/render_health.h"
 #include "api/render/render_metrics.h"
 #include "api/text/gzip.h"
+#include "api/text/header_line.h"
 #include "api/text/json_writer.h"
 
 namespace flamed::api {
@@ -146,7 +147,9 @@ Plan Router::plan_or_throw(const Request& request) const {
   if (goal.file != nullptr) return goal.file;
 
   const auto& viewer = std::get<Viewer>(judged);
-  if (is_post && viewer.sees != Viewer::Sees::kEverything) return may_not_mark();
+  if (is_post && viewer.sees != Viewer::Sees::kEverything) {
+    return goal.route->id == RouteId::kPush ? may_not_report() : may_not_mark();
+  }
   const auto parameters = is_post ? std::span<const ParameterSpec>() : goal.route->parameters;
   auto planned = plan_question(*goal.route, parameters, target->query, viewer, request);
   if (auto* problem = std::get_if<Problem>(&planned)) return std::move(*problem);
@@ -220,7 +223,8 @@ std::optional<SharedAnswers::Question> Router::shareable(const Request& request,
   if (question == nullptr || request.asked || !request.if_none_match.empty()) return std::nullopt;
   const RouteId id = question->route->id;
   // A new note is no new sample: an answer that is kept would lack it.
-  if (question->route->is_open || id == RouteId::kPprof || id == RouteId::kOffCpu || id == RouteId::kMarks)
+  if (question->route->is_open || id == RouteId::kPprof || id == RouteId::kOffCpu || id == RouteId::kMarks ||
+      id == RouteId::kPush)
     return std::nullopt;
   return SharedAnswers::Question{key_of(request.peer),
                                  question->viewer,
@@ -327,6 +331,8 @@ Response Router::answer_question(const PlannedQuestion& question, const Request&
       return answer_pprof(context);
     case RouteId::kOffCpu:
       return request.asked ? answer_off_cpu(context) : problem_response(off_cpu_ended());
+    case RouteId::kPush:
+      return push(request);
     case RouteId::kHealthz:
       return healthz();
     case RouteId::kReadyz:
@@ -347,8 +353,19 @@ Response Router::marks(const AnswerContext& context, const Viewer& viewer, const
   return answer_marks(context, viewer.sees == Viewer::Sees::kEverything ? &notes_ : nullptr);
 }
 
+Response Router::push(const Request& request) {
+  if (request.method != "POST") return json_response(push_reports_.render());
+  if (media_type_of(request.content_type) != "application/json")
+    return problem_response(not_json(request.content_type));
+  auto report = parse_push_report(request.body);
+  if (const auto* problem = std::get_if<Problem>(&report)) return problem_response(*problem);
+  sources_.spend(push_reports_.take(std::get<PushReport>(std::move(report)), sources_.clock().monotonic()));
+  return json_response(push_reports_.render(), 201);
+}
+
 Health Router::health() const {
   Health health = sources_.health();
+  if (auto push = push_reports_.component(sources_.clock().monotonic())) health.components.push_back(std::move(*push));
   if (component_) health.components.push_back(component_());
   return health;
 }
@@ -372,6 +389,7 @@ Response Router::metrics() {
                                static_cast<double>(answered_by_class_[i].load(std::memory_order_relaxed))});
   }
   metrics.push_back(std::move(requests));
+  push_reports_.append_metrics(metrics);
   if (figures_) figures_(metrics);
   return {200, std::string(kMetricsContentType), render_metrics(metrics)};
 }

@@ -17,6 +17,7 @@
 #include "api/access/access.h"
 #include "api/answer/answers.h"
 #include "api/answer/notes.h"
+#include "api/answer/push_reports.h"
 #include "api/answer/shared_answers.h"
 #include "api/http/assets.h"
 #include "api/http/exchange.h"
@@ -129,6 +130,7 @@ class Router {
   Response answer_plan(const Request& request, const Plan& plan);
   Response answer_question(const PlannedQuestion& question, const Request& request);
   Response marks(const AnswerContext& context, const Viewer& viewer, const Request& request);
+  Response push(const Request& request);
   Response finish(Response response, const Request* request, std::uint64_t clients);
   /// In whole milliseconds, as in answers: a query for an answer's window gets the same samples.
   [[nodiscard]] WallTime now() const;
@@ -145,6 +147,7 @@ class Router {
   std::function<void(std::vector<Metric>&)> figures_;
   std::function<Component()> component_;
   Notes notes_;
+  PushReports push_reports_;
   std::array<std::atomic<std::uint64_t>, 6> answered_by_class_{};  ///< index: status / 100
 };
 

@@ -201,6 +201,18 @@ Problem may_not_mark() {
 
 Problem bad_mark(std::string detail) { return {400, "bad-mark", "Bad mark", std::move(detail), {}}; }
 
+Problem may_not_report() {
+  return {
+      403,
+      "may-not-report",
+      "Not allowed to report",
+      "What flamed-push tells is shown to everybody, so only those who see everything may tell it: root, members of "
+      "the group flamed, and clients with a token.",
+      {}};
+}
+
+Problem bad_push_report(std::string detail) { return {400, "bad-report", "Bad report", std::move(detail), {}}; }
+
 Problem request_timeout() {
   return {408,
           "request-timeout",

@@ -56,6 +56,9 @@ Problem unimplemented(std::string detail);
 /// The viewer may look, and may not set marks.
 Problem may_not_mark();
 Problem bad_mark(std::string detail);
+/// The same of reports of flamed-push.
+Problem may_not_report();
+Problem bad_push_report(std::string detail);
 Problem request_timeout();
 Problem body_refused();
 Problem length_required();

@@ -6,6 +6,7 @@
 #include <cstddef>
 
 #include "api/question/mark_request.h"
+#include "api/question/push_report.h"
 #include "api/render/column_writer.h"
 
 namespace flamed::api {
@@ -114,8 +115,8 @@ constexpr std::array<ParameterSpec, 3> kProfileOwn{{
      kLongestWait},
     {"format", kChoice, "format of the profile; without it the header Accept decides", kProfileFormats, 0, 0,
      "flamegraph"},
-}};
     {"label", kTexts, "name=value: a label of every service, with the formats pyroscope and otlp"},
+}};
 
 constexpr std::array<ParameterSpec, 2> kDiffOwn{{
     {"normalise", kChoice, "samples: shares of each side; time: CPU time per time", kNormalise, 0, 0, "samples"},
@@ -148,6 +149,13 @@ constexpr PostSpec kSetMark{
     R"({"type":"object","required":["text"],"additionalProperties":false,"properties":{)"
     R"("text":{"type":"string","minLength":1,"maxLength":200,"description":"One line, at most 200 bytes"},)"
     R"("time_ms":{"type":"integer","description":"Unix milliseconds, within the retained time; default now"}}})"};
+
+constexpr PostSpec kReportPush{
+    "What flamed-push has sent; only those who see everything may tell it", kMostPushReportBytes,
+    R"({"type":"object","required":["interval_ms","cpu_ns","receivers"],"additionalProperties":false,"properties":{)"
+    R"("interval_ms":{"type":"integer","description":"Until the next report"},)"
+    R"("cpu_ns":{"type":"integer","description":"CPU time of the program since it began"},)"
+    R"("receivers":{"type":"array","maxItems":16,"items":{"type":"object"}}}})"};
 
 constexpr std::array<ParameterSpec, 1> kHeatmapOwn{{
     {"rows", kInteger, "number of parts of a second", {}, 1, 1000, "50"},
@@ -213,7 +221,7 @@ constexpr std::array<std::string_view, 1> kJsonOnly{kJson};
 constexpr std::array<std::string_view, 1> kProtobufOnly{kProtobuf};
 constexpr std::array<std::string_view, 1> kPrometheus{"text/plain; version=0.0.4; charset=utf-8"};
 
-constexpr std::array<RouteSpec, 14> kRoutes{{
+constexpr std::array<RouteSpec, 15> kRoutes{{
     {RouteId::kProfile, "/profile", "What the CPU was doing: a flame graph of any selection in any window",
      kProfileParameters, kProfileTypes},
     {RouteId::kDiff, "/diff", "Two selections or windows compared, with a mark on what changed by more than chance",
@@ -228,6 +236,7 @@ constexpr std::array<RouteSpec, 14> kRoutes{{
      kPprofParameters, kProtobufOnly},
     {RouteId::kOffCpu, "/off_cpu", "Measures the waits of some processes exactly, for some seconds", kOffCpuParameters,
      kProfileTypes},
+    {RouteId::kPush, "/push", "What flamed-push has told of its receivers", {}, kJsonOnly, false, &kReportPush},
     {RouteId::kHealthz, "/healthz", "200 while sampling works, 503 when it does not", {}, kJsonOnly, true},
     {RouteId::kReadyz, "/readyz", "200 once questions can be answered, else 503", {}, kJsonOnly, true},
     {RouteId::kMetrics, "/metrics", "Metrics for Prometheus", {}, kPrometheus, true},

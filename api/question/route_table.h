@@ -23,6 +23,7 @@ enum class RouteId : std::uint8_t {
   kMarks,
   kPprof,
   kOffCpu,
+  kPush,
   kHealthz,
   kReadyz,
   kMetrics,

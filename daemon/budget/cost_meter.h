@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CostMeter: all CPU time that flamed has used so far: the kernel program, every thread, the ELF worker, and the open
-// helper.
+// CostMeter: all CPU time that flamed has used so far: the kernel program, every thread, the ELF worker, the open
+// helper, and flamed-push, as far as it says so.
 //
 // It does not include the interrupt around the kernel program, and the kernel's work for the side band in threads that
 // map, fork and exit.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <vector>
 
 #include "api/server/server.h"
@@ -21,10 +23,11 @@ namespace flamed::daemon {
 
 class CostMeter {
  public:
-  /// `background` are the threads that do not sample and that nobody waits for. All arguments must outlive it.
+  /// `background` are the threads that do not sample and that nobody waits for, `pushing_ns` the CPU time of
+  /// flamed-push, which counts as theirs. All arguments must outlive it.
   CostMeter(const Clock& clock, const SamplerFigures& sampling, const api::Server& server,
             const symbolizer::WorkerModuleReader& worker, const symbolizer::GuardedOpener& opener,
-            std::vector<ThreadCpu> background);
+            std::vector<ThreadCpu> background, const std::atomic<std::int64_t>& pushing_ns);
 
   /// A dozen system calls of less than a microsecond.
   [[nodiscard]] CostReading read() const;
@@ -36,6 +39,7 @@ class CostMeter {
   const symbolizer::WorkerModuleReader& worker_;
   const symbolizer::GuardedOpener& opener_;
   const std::vector<ThreadCpu> background_;
+  const std::atomic<std::int64_t>& pushing_ns_;
 };
 
 }  // namespace flamed::daemon
