@@ -8,17 +8,18 @@ sysusers=$2
 for tool in systemd-analyze systemd-sysusers; do
   command -v "$tool" >/dev/null || { echo "SKIP: no $tool here"; exit 77; }
 done
+name=$(basename "$unit" .service)
 work=$(mktemp -d)
 trap 'rm -rf -- "$work"' EXIT
-sed 's|^ExecStart=[^ ]*|ExecStart=/bin/true|' "$unit" >"$work/flamed.service"
+sed 's|^ExecStart=[^ ]*|ExecStart=/bin/true|' "$unit" >"$work/$name.service"
 # verify prints a warning for an unknown key, but still ends with 0.
-systemd-analyze verify "$work/flamed.service" >"$work/said" 2>&1 || { cat "$work/said"; exit 1; }
-if grep "flamed.service" "$work/said"; then exit 1; fi
+systemd-analyze verify "$work/$name.service" >"$work/said" 2>&1 || { cat "$work/said"; exit 1; }
+if grep "$name.service" "$work/said"; then exit 1; fi
 # Tenths of systemd's exposure level, which rises if a hardening line gets lost.
-systemd-analyze security --offline=true --threshold=19 "$work/flamed.service" >"$work/said" || { cat "$work/said"; exit 1; }
+systemd-analyze security --offline=true --threshold=19 "$work/$name.service" >"$work/said" || { cat "$work/said"; exit 1; }
 tail -n 1 "$work/said"
 
 mkdir -p "$work/root/etc"
 systemd-sysusers --root="$work/root" "$sysusers"
-grep -q '^flamed:' "$work/root/etc/passwd"
-grep -q '^flamed:' "$work/root/etc/group"
+grep -q "^$name:" "$work/root/etc/passwd"
+grep -q "^$name:" "$work/root/etc/group"
