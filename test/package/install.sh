@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# In a bare tree, with flamed's package in /src: installs, removes and purges it, and checks what is there in between.
+# In a bare tree, with flamed's packages in /src: installs, removes and purges them, and checks what is there in between.
 #
 # The tree has this machine's /proc. kernel.perf_event_paranoid is a file of the test's own, mounted over it, so that the
 # machine's setting stays as it is.
@@ -8,7 +8,8 @@ set -euo pipefail
 cd /src
 export DEBIAN_FRONTEND=noninteractive
 package=$(echo ./flamed_*.deb)
-readonly package
+push_package=$(echo ./flamed-push_*.deb)
+readonly package push_package
 readonly setting=/proc/sys/kernel/perf_event_paranoid
 readonly config=/etc/flamed/flamed.json
 readonly history=/var/lib/flamed/history cache=/var/cache/flamed/rows
@@ -77,6 +78,25 @@ check "it does not serve speedscope" is_answered /speedscope/ '^HTTP/1.[01] 404'
 kill -TERM "$daemon"
 check "it ends at SIGTERM" wait "$daemon"
 trap - EXIT
+
+echo "--- flamed-push"
+check "flamed does without its libraries" not grep -Eq 'libcurl|libssl' < <(dpkg-query -W -f '${Depends}\n' flamed)
+apt-get install -q -y --no-install-recommends "$push_package"
+check "the program runs" flamed-push --version
+check "its user is in the group flamed" grep -q '[:,]flamed-push$' < <(getent group flamed)
+check "the unit is not enabled" not test -e /etc/systemd/system/multi-user.target.wants/flamed-push.service
+check "systemd accepts the unit" systemd-analyze verify flamed-push.service
+check "there is its manual page" grep -q "/usr/share/man/man8/flamed-push.8.gz$" < <(dpkg-deb --contents "$push_package")
+echo '{ "receivers": [{ "name": "here", "format": "otlp", "url": "http://127.0.0.1:4318" }] }' >/etc/flamed/push.json
+check "a configuration is good" flamed-push --check-config
+mkdir /var/lib/flamed-push
+dpkg --remove flamed-push
+check "the configuration outlasts a removal" test -e /etc/flamed/push.json
+check "and the marks" test -d /var/lib/flamed-push
+dpkg --purge flamed-push
+check "a purge removes the configuration" not test -e /etc/flamed/push.json
+check "and the marks" not test -e /var/lib/flamed-push
+check "but not flamed's" test -e "$config"
 
 echo "--- an edited configuration, history and cache"
 mkdir -p "$history" "$cache"

@@ -58,4 +58,4 @@ in_bare_tree() { # in_bare_tree TREE SCRIPT FILE...: runs the script there, in /
 rm -f "$made"/*.deb
 in_bare_tree "$builder" "$here/build.sh" "$source"/flamed_*.dsc "$source"/flamed_*.tar.*
 cp "$builder"/src/*.deb "$made"
-in_bare_tree "$host" "$here/install.sh" "$made"/flamed_*.deb
+in_bare_tree "$host" "$here/install.sh" "$made"/flamed_*.deb "$made"/flamed-push_*.deb
