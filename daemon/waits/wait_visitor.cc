@@ -134,7 +134,7 @@ Result<WaitProgram::Turn> WaitVisitor::visit_some(WaitProgram& program, Monotoni
     limits.new_stacks = kStacksAtOnce;
     limits.old_stacks = old_stacks_.count(now);
   }
-  const Result<WaitProgram::Turn> turn = program.turn(limits);
+  Result<WaitProgram::Turn> turn = program.turn(limits);
   if (!turn) return turn;
   turn_.clear();
   program.records().look();
