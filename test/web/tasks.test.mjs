@@ -20,6 +20,17 @@ describe("with three actions at most", () => {
 
   const query = async () => Object.fromEntries(new URL(await page.evaluate(() => location.href)).searchParams);
 
+  // What an action has changed is on the screen a moment later.
+  async function soon(check) {
+    for (const deadline = performance.now() + 10_000; ; await new Promise((resolve) => setTimeout(resolve, 50))) {
+      try {
+        return await check();
+      } catch (error) {
+        if (performance.now() > deadline) throw error;
+      }
+    }
+  }
+
   // `answer` reads the screen. `chosen` are options of Browser.page().
   function task(sentence, actions, answer, chosen = null) {
     tested.push(sentence);
@@ -29,7 +40,7 @@ describe("with three actions at most", () => {
       await open(asked, daemon.url);
       const since = performance.now();
       for (const act of actions) await act(asked);
-      await answer(asked);
+      await soon(() => answer(asked));
       console.log(`${sentence} ${actions.length} ${actions.length === 1 ? "action" : "actions"}, ${Math.round(performance.now() - since)} ms`);
       if (asked !== page) {
         assert.deepEqual(asked.troubles, []);
