@@ -54,8 +54,8 @@ describe("the page over a running daemon", () => {
       await what();
     };
     await act(() => open(page, url));
-    const row = await page.$(`[data-id^="${pid}@"]`);
-    assert.ok(row !== null && (await row.isVisible()), "the culprit is not among the processes that are seen at once");
+    const row = await page.waitForSelector(`[data-id^="${pid}@"]`);
+    assert.ok(await row.isVisible(), "the culprit is not among the processes that are seen at once");
     const before = await loads(page);
     await act(() => row.click());
     await loaded(page, before + 1);
