@@ -588,7 +588,7 @@ api::Component DaemonSources::waits_health() const {
   if (state.round_ns == 0) return {"waits", true, "waiting threads are visited for the first time"};
   const std::int64_t tenths = (state.round_ns + kNsPerSecond / 20) / (kNsPerSecond / 10);
   return {"waits", true,
-          "waiting threads are visited: " + std::to_string(state.threads) + " threads, the last round was over after " +
+          "waiting threads are visited: " + std::to_string(state.threads) + " threads, a round takes " +
               std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " s" +
               (state.stacks_to_read == 0 ? ""
                                          : "; the stacks of " + std::to_string(state.stacks_to_read) +
