@@ -13,18 +13,12 @@ build_dir=$(readlink -f "${1:?usage: mcp.sh BUILD_DIR}")
 readonly source_dir build_dir alice=64101 bob=64102
 readonly victims=$build_dir/test/kernel/victims
 
+readonly work=$build_dir/peers
+mkdir -p "$work"
+# shellcheck source=test/peers/support.sh
+source "$source_dir/test/peers/support.sh"
 # The users may not get to the build directory.
-temporary=$(mktemp -d)
 chmod 0755 "$temporary"
-readonly temporary
-
-started=()
-clean_up() {
-  ((${#started[@]} == 0)) || kill "${started[@]}" 2>/dev/null || true
-  wait || true
-  rm -rf "$temporary"
-}
-trap clean_up EXIT
 
 cp "$source_dir"/test/peers/mcp/{*.mjs,package.json,package-lock.json,.npmrc} "$temporary"
 (cd "$temporary" && npm ci --ignore-scripts --no-progress --loglevel=error)
@@ -36,15 +30,11 @@ cc -g -O1 -fno-omit-frame-pointer -fno-optimize-sibling-calls -I"$source_dir/tes
 line=$(grep -n 'i < 100000' "$chain_source" | cut -d: -f1)
 for user in alice bob; do cp "$victims/victim_known_chain" "$temporary/load-$user"; done
 
-port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+port=$(free_port)
 readonly port base=http://127.0.0.1:$port
 "$build_dir/flamed" --listen "127.0.0.1:$port" --cpu-budget off --history off >"$temporary/flamed.log" 2>&1 &
 started+=($!)
-for _ in {1..100}; do
-  if curl -sf -o "$temporary/ready" "$base/readyz"; then break; fi
-  sleep 0.1
-done
-curl -sf -o "$temporary/ready" "$base/readyz" || { cat "$temporary/flamed.log" >&2; exit 1; }
+await "$base/readyz" -f
 
 chain_began=$(date +%s)
 "$temporary/known_chain" &

@@ -14,17 +14,8 @@ build_dir=$(readlink -f "${1:?usage: push.sh BUILD_DIR}")
 readonly source_dir build_dir
 readonly work=$build_dir/peers
 mkdir -p "$work"
-temporary=$(mktemp -d)
-readonly temporary
 # shellcheck source=test/peers/support.sh
 source "$source_dir/test/peers/support.sh"
-
-clean_up() {
-  ((${#started[@]} == 0)) || kill "${started[@]}" 2>/dev/null || true
-  wait || true
-  rm -rf "$temporary"
-}
-trap clean_up EXIT
 
 fetch_toolchain
 for layout in otlp otlp-1.9; do

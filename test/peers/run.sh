@@ -15,20 +15,10 @@ readonly source_dir build_dir
 readonly work=$build_dir/peers
 mkdir -p "$work"
 
-# nginx's workers are another user, who may not get to the build directory.
-temporary=$(mktemp -d)
-chmod 0755 "$temporary"
-readonly temporary
-
 # shellcheck source=test/peers/support.sh
 source "$source_dir/test/peers/support.sh"
-
-clean_up() {
-  ((${#started[@]} == 0)) || kill "${started[@]}" 2>/dev/null || true
-  wait || true
-  rm -rf "$temporary"
-}
-trap clean_up EXIT
+# nginx's workers are another user, who may not get to the build directory.
+chmod 0755 "$temporary"
 
 # Installed, Debian's package would start a server.
 find_nginx() {

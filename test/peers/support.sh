@@ -1,10 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2154
-# What the scripts with peers share. They define work, a folder that stays, and end what is in `started`.
+# What the scripts with peers share. They define work, a folder that stays; `temporary` is one that goes. What is in
+# `started` is ended with the script.
 
 readonly toolchain=v0.0.1-go1.25.13
 # shellcheck disable=SC2034  # Scripts that source this add to it.
 started=()
+temporary=$(mktemp -d)
+readonly temporary
+
+clean_up() {
+  ((${#started[@]} == 0)) || kill "${started[@]}" 2>/dev/null || true
+  wait || true
+  rm -rf "$temporary"
+}
+trap clean_up EXIT
 
 fail() {
   echo "$*" >&2
