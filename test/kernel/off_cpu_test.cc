@@ -72,7 +72,11 @@ TEST_CASE("each thread's time in waits and in run queues is what the kernel has 
   const auto after = accounts_of(program.pid());
   const auto outcome = capture.take_outcome(asked);
   REQUIRE(outcome);
-  CHECK(outcome->warnings.empty());
+  for (const std::string& warning : outcome->warnings) {
+    INFO(warning);
+    // On a slow machine: fewer stacks, but all times.
+    CHECK(warning.starts_with("There were so many waits"));
+  }
   std::map<std::uint32_t, std::pair<double, double>> found;  // blocked, queued
   for (const auto& time : outcome->times) {
     CHECK(time.tgid == static_cast<std::uint32_t>(program.pid()));

@@ -18,7 +18,8 @@ import urllib.request
 
 FLAMED, TOP, VICTIM = (os.path.abspath(path) for path in sys.argv[1:4])
 NAME = '\x1b]0;owned\x07\x1b[31mevil'
-STRANGER = 64101
+# No other test runs anything as this user.
+STRANGER = 64108
 ESCAPE = '\x1b'
 
 failures = []

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -52,6 +53,16 @@ Result<LivePython> LivePython::start(const std::string& python, const std::strin
   }
   child_output.reset();
   if (Status status = process.read_stack(from_child.get()); !status) return std::move(status).error();
+  if (mode != "wait") return process;
+  // It is now about to read from its first descriptor.
+  const std::string state = "/proc/" + std::to_string(process.pid_) + "/syscall";
+  const std::string reads = std::to_string(SYS_read);
+  for (std::string call, descriptor; call != reads || descriptor != "0x0";) {
+    std::ifstream file(state);
+    if (!(file >> call)) return Error("its system call can't be looked at");
+    if (call == "running") continue;
+    file >> descriptor;
+  }
   return process;
 }
 
