@@ -24,7 +24,9 @@
 namespace flamed::daemon {
 namespace {
 
-/// Until the first drain, since flamed is not ready before and this loop checks it; and while memory is being freed.
+/// Until the first drain, which comes soon (reader.cc): flamed is not ready before, and this loop checks it.
+constexpr std::int64_t kFirstTickNs = 100 * kNsPerMs;
+/// While memory is being freed.
 constexpr std::int64_t kShortTickNs = 2 * kNsPerSecond;
 /// As often as the reader drains (reader.cc).
 constexpr std::int64_t kTickNs = 5 * kNsPerSecond;
@@ -127,8 +129,10 @@ void Supervisor::run(const sigset_t& signals) {
   bool memory_is_short = false;
   for (;;) {
     peers.look();
-    const bool is_in_a_hurry = memory_is_short || !parts_.vitals.verdict().has_drained;
-    const std::int64_t tick_ns = is_in_a_hurry ? kShortTickNs : is_idle_ ? kIdleTickNs : kTickNs;
+    const std::int64_t tick_ns = !parts_.vitals.verdict().has_drained ? kFirstTickNs
+                                 : memory_is_short                    ? kShortTickNs
+                                 : is_idle_                           ? kIdleTickNs
+                                                                      : kTickNs;
     const timespec period{tick_ns / kNsPerSecond, tick_ns % kNsPerSecond};
     const int signal = ::sigtimedwait(&signals, nullptr, &period);
     if (signal == SIGTERM || signal == SIGINT) return;

@@ -12,6 +12,8 @@ namespace {
 /// A buffer wakes us when it is half full, after a second of the deepest stacks at 99 Hz. Urgent events and requests
 /// (StoredUntil) wake us, too. Each drain costs two wake-ups of threads whose data is in no cache.
 constexpr int kDrainPeriodMs = 5000;
+/// flamed is ready once it has drained for the first time. Samples of a busy machine are there by then.
+constexpr int kFirstDrainMs = 100;
 /// The largest batch with many CPUs: 20,000 samples of servers are 8 MiB.
 constexpr double kBatchSamples = 20'000;
 constexpr int kShortestDrainPeriodMs = 2000;
@@ -37,8 +39,8 @@ Reader::Reader(Sampler& sampler, BatchQueues& queues, const Clock& clock, Budget
 
 void Reader::run(const std::stop_token& stop) {
   const std::stop_callback wake(stop, [this] { sampler_.wake(); });
-  while (!stop.stop_requested()) {
-    if (sampler_.wait(period_ms(), notices_.listens_from())) notices_.woken(clock_.monotonic());
+  for (int wait_ms = kFirstDrainMs; !stop.stop_requested(); wait_ms = period_ms()) {
+    if (sampler_.wait(wait_ms, notices_.listens_from())) notices_.woken(clock_.monotonic());
     drain_once();
     sampler_.check_cpus();
     const unsigned stretch = budget_.look(clock_.monotonic(), is_idle_);

@@ -52,13 +52,14 @@ std::uint16_t free_port() {
 
 RunningDaemon::RunningDaemon(const std::vector<std::string>& arguments, const std::vector<std::string>& launcher)
     : port_(free_port()), process_(command_of(port_, arguments, launcher), ChildProcess::Capture::kOutputAndErrors) {
-  const bool ready = eventually(std::chrono::seconds(60) * patience(), [this] {
+  const bool ready = eventually(std::chrono::seconds(180) * patience(), [this] {
     if (process_.wait(std::chrono::milliseconds(1))) {
       std::string words;
       while (const auto line = process_.read_line(std::chrono::milliseconds(100))) words += *line + "\n";
       throw std::runtime_error("the daemon ended at once: " + words);
     }
-    return get("/readyz").status == 200;
+    // Its last kernel programs are loaded after that: until then stacks are walked by frame pointers alone.
+    return get("/readyz").status == 200 && get("/healthz").body.find(" is being loaded") == std::string::npos;
   });
   if (!ready) throw std::runtime_error("the daemon did not become ready in time");
 }
