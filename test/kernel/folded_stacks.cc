@@ -31,6 +31,11 @@ bool has_victim(const std::string& name) {
 
 std::string profile_of(pid_t pid) { return "/profile?format=folded&pid=" + std::to_string(pid); }
 
+RunningDaemon& frequent_daemon() {
+  static RunningDaemon daemon({"--frequency", "997"});
+  return daemon;
+}
+
 std::uint64_t count_if(const FoldedStacks& stacks, const std::function<bool(const std::string&)>& wanted) {
   std::uint64_t sum = 0;
   for (const auto& [stack, count] : stacks) sum += wanted(stack) ? count : 0;

@@ -25,6 +25,10 @@ bool has_victim(const std::string& name);
 
 std::string profile_of(pid_t pid);
 
+/// A daemon for all cases that look at the stacks of programs which they start themselves, and at nothing else: a start
+/// takes seconds. It takes ten times as many samples as usual, so that cases which wait for many end soon.
+RunningDaemon& frequent_daemon();
+
 /// All samples, or those whose stack `wanted` accepts.
 std::uint64_t total(const FoldedStacks& stacks);
 std::uint64_t count_if(const FoldedStacks& stacks, const std::function<bool(const std::string&)>& wanted);

@@ -55,7 +55,7 @@ bool has_jit_victim() {
 
 TEST_CASE("code without a file is named by the program's perf map, also when program and map are gone") {
   if (!has_jit_victim()) return;
-  RunningDaemon daemon;
+  const RunningDaemon& daemon = frequent_daemon();
   ChildProcess program({victim("jit")});
   REQUIRE(has_samples(daemon, program.pid(), 200));
   CHECK(names_come(daemon, program.pid(), kChain, 0.95));
@@ -72,7 +72,7 @@ TEST_CASE("code without a file is named by the program's perf map, also when pro
 
 TEST_CASE("a program that ended before any query has the names of its perf map") {
   if (!has_jit_victim()) return;
-  RunningDaemon daemon;
+  const RunningDaemon& daemon = frequent_daemon();
   ChildProcess program({victim("jit"), "3000"});
   REQUIRE(program.wait(seconds(60)) == 0);
   std::filesystem::remove(perf_map_of(program.pid()));
@@ -86,7 +86,7 @@ TEST_CASE("a program in a container is named by the map in its own root, with th
     WARN("SKIP: no unshare and mount here");
     return;
   }
-  RunningDaemon daemon;
+  const RunningDaemon& daemon = frequent_daemon();
   const std::filesystem::path path = victim("jit");
   ChildProcess container({"unshare", "--pid", "--fork", "--kill-child", "--mount", "sh", "-c",
                           "set -e; cd '" + path.parent_path().string() + "'; mount -t tmpfs tmpfs /tmp; exec ./" +

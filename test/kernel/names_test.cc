@@ -174,13 +174,13 @@ std::set<std::string> modules_of(const nlohmann::json& node, const std::string& 
 }
 
 TEST_CASE("C with debug information: every frame with its file and line, inlined calls too") {
-  RunningDaemon daemon;
+  RunningDaemon& daemon = frequent_daemon();
   ChildProcess program({victim("names_c")});
   check_frames(daemon, program.pid(), kWithLines);
 }
 
 TEST_CASE("a static-pie is named as well") {
-  RunningDaemon daemon;
+  RunningDaemon& daemon = frequent_daemon();
   ChildProcess program({victim("names_static_pie")});
   check_frames(daemon, program.pid(), kWithLines);
 }
@@ -192,7 +192,7 @@ TEST_CASE("a static-pie that runs before the daemon is named, though only [vsysc
 }
 
 TEST_CASE("C++: templates, lambdas and inlined members, shortened") {
-  RunningDaemon daemon;
+  RunningDaemon& daemon = frequent_daemon();
   ChildProcess program({victim("names_cc")});
   check_frames(
       daemon, program.pid(),
@@ -206,7 +206,7 @@ TEST_CASE("Rust: paths without hashes") {
   const std::string name = GENERATE(from_range(builds_of("rust")));
   INFO(name);
   if (!has_victim(name)) return;
-  RunningDaemon daemon;
+  RunningDaemon& daemon = frequent_daemon();
   ChildProcess program({victim(name)});
   check_frames(daemon, program.pid(), {{"chain::main"}, {"chain::outer"}, {"chain::middle"}, {"chain::work"}});
 }
@@ -216,7 +216,7 @@ TEST_CASE("Go: files, lines and inlined calls, also if fully stripped") {
   const std::string name = GENERATE_COPY(from_range(builds_of(program_name)));
   if (!has_victim(name)) return;
   INFO(name);
-  RunningDaemon daemon;
+  RunningDaemon& daemon = frequent_daemon();
   ChildProcess program({victim(name)});
   check_frames(daemon, program.pid(),
                {{"main.main", "go", "names.go:35"},
@@ -234,7 +234,7 @@ TEST_CASE("a stripped program is named by its MiniDebugInfo") {
       "xz -k \"$2.mini\"; strip -o \"$2\" \"$1\";"
       "objcopy --add-section .gnu_debugdata=\"$2.mini.xz\" \"$2\"",
       {victim("names_c"), folder.file("program")});
-  RunningDaemon daemon;
+  RunningDaemon& daemon = frequent_daemon();
   ChildProcess program({folder.file("program")});
   check_frames(daemon, program.pid(), kWithoutLines);
 }
@@ -246,7 +246,7 @@ TEST_CASE("a stripped program is named by its debug file beside it, which its de
       "objcopy --only-keep-debug \"$1\" \"$2.debug\"; strip --remove-section=.note.gnu.build-id -o \"$2\" \"$1\";"
       "objcopy --add-gnu-debuglink=\"$2.debug\" \"$2\"",
       {victim("names_c"), folder.file("program")});
-  RunningDaemon daemon;
+  RunningDaemon& daemon = frequent_daemon();
   ChildProcess program({folder.file("program")});
   check_frames(daemon, program.pid(), kWithLines);
 }
@@ -262,7 +262,7 @@ TEST_CASE("a stripped program is named by the debug file of its build-id in its 
       "d=\"$2/usr/lib/debug/.build-id/$(echo $id | cut -c1-2)\"; mkdir -p \"$d\";"
       "mv \"$2/debug\" \"$d/$(echo $id | cut -c3-).debug\"",
       {victim("names_static_pie"), root});
-  RunningDaemon daemon;
+  RunningDaemon& daemon = frequent_daemon();
   ChildProcess program({"unshare", "--mount", "chroot", root, "/program"});
   check_frames(daemon, program.pid(), kWithLines);
 }
@@ -274,7 +274,7 @@ TEST_CASE("a program that exists only in its own mount namespace is named, and s
   const Folder folder;
   const std::string file = folder.file("program");
   std::unique_ptr<ChildProcess> program;
-  RunningDaemon daemon;
+  RunningDaemon& daemon = frequent_daemon();
   if (deleted) {
     std::filesystem::copy_file(victim("names_c"), file);
     program = std::make_unique<ChildProcess>(std::vector<std::string>{file});
@@ -290,13 +290,13 @@ TEST_CASE("a program that exists only in its own mount namespace is named, and s
 }
 
 TEST_CASE("the kernel's functions are named below the program's") {
-  RunningDaemon daemon;
+  RunningDaemon& daemon = frequent_daemon();
   ChildProcess program({victim("system_calls")});
   check_frames(daemon, program.pid(), {{"entry_SYSCALL_64_after_hwframe", "kernel"}, {"do_syscall_64", "kernel"}}, 0.5);
 }
 
 TEST_CASE("a BPF program has its own name, at every place in its code") {
-  RunningDaemon daemon;
+  RunningDaemon& daemon = frequent_daemon();
   ChildProcess program({victim("bpf_spin")}, ChildProcess::Capture::kOutputAndErrors);
   if (const auto code = program.wait(seconds(1)); code == 77) {
     const std::string reason = program.read_line(seconds(5)).value_or("it does not say why");

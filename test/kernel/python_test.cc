@@ -47,7 +47,7 @@ std::string python_part(const std::string& folded) {
 
 TEST_CASE("a Python program's stacks are those that it shows of itself", "[golden][python]") {
   if (!is_supported()) return;
-  RunningDaemon daemon;
+  const RunningDaemon& daemon = frequent_daemon();
   for (const std::string& python : runtimes::pythons()) {
     for (const std::string mode :
          {"loop", "recursion", "call", "sorted", "map", "generator", "async", "callback", "without_lock", "threads"}) {
@@ -81,7 +81,7 @@ TEST_CASE("a Python program's stacks are those that it shows of itself", "[golde
 
 TEST_CASE("the interpreter's frames are hidden unless they are asked for, in all formats") {
   if (!is_supported()) return;
-  RunningDaemon daemon;
+  const RunningDaemon& daemon = frequent_daemon();
   ChildProcess program({runtimes::pythons().front(), std::string(PYTHON_VICTIMS) + "/python_golden.py", "sorted"});
   static_cast<void>(shown_stack(program));
   REQUIRE(RunningDaemon::eventually(seconds(30) * patience(), [&] {

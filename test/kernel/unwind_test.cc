@@ -73,33 +73,31 @@ TEST_CASE("every chain through code without frame pointers is shown frame by fra
             {"main;library_does_nothing", "main;library_does_nothing@plt", "main"},
             0.95});
   INFO(chain.name);
-  RunningDaemon daemon;
+  const RunningDaemon& daemon = frequent_daemon();
   std::vector<std::string> command{victim("chains")};
   command.insert(command.end(), chain.arguments.begin(), chain.arguments.end());
   ChildProcess program(command);
-  REQUIRE(has_samples(daemon, program.pid(), 300));
-
-  const FoldedStacks stacks = settled_profile(daemon, program.pid());
-  const auto n = static_cast<double>(total(stacks));
-  {
-    INFO("stacks that are not whole:" << others(stacks, is_whole));
-    CHECK(static_cast<double>(count_if(stacks, is_whole)) >= 0.99 * n);
-  }
   // The kernel's interrupt code may be on top; it belongs to no chain.
   const auto without_interrupt = [](const std::string& stack) {
     const std::string tail = tail_from(stack + ";", "main");
     const std::size_t interrupt = tail.find(";asm_");
     return interrupt == std::string::npos ? tail : tail.substr(0, interrupt + 1);
   };
-  if (chain.arguments[0] == "qsort") {
+  const auto is_first = [&](const std::string& stack) {
+    const std::string tail = without_interrupt(stack);
+    if (!chain.expected.empty()) return tail == chain.expected[0] + ";";
     // The sort itself is libc's; its functions are not in the dynamic symbol table.
-    const auto is_exact = [&](const std::string& stack) {
-      const std::string tail = without_interrupt(stack);
-      return tail.rfind("main;sort;qsort_r;", 0) == 0 && tail.ends_with(";compare;");
-    };
-    const auto exact = count_if(stacks, is_exact);
-    INFO("stacks that are not exact:" << others(stacks, is_exact));
-    CHECK(static_cast<double>(exact) >= 0.9 * n);
+    return tail.rfind("main;sort;qsort_r;", 0) == 0 && tail.ends_with(";compare;");
+  };
+  const FoldedStacks stacks = profile_once_seen(daemon, program.pid(), is_first, 300);
+  const auto n = static_cast<double>(total(stacks));
+  {
+    INFO("stacks that are not whole:" << others(stacks, is_whole));
+    CHECK(static_cast<double>(count_if(stacks, is_whole)) >= 0.99 * n);
+  }
+  if (chain.expected.empty()) {
+    INFO("stacks that are not exact:" << others(stacks, is_first));
+    CHECK(static_cast<double>(count_if(stacks, is_first)) >= 0.9 * n);
     return;
   }
   const auto is_complete = [&](const std::string& stack) {
@@ -121,7 +119,7 @@ TEST_CASE("every chain through code without frame pointers is shown frame by fra
 TEST_CASE("a stack through a signal handler goes on in the code that was interrupted") {
   const bool own_stack = GENERATE(false, true);
   INFO((own_stack ? "on a stack of its own" : "on the thread's stack"));
-  RunningDaemon daemon;
+  const RunningDaemon& daemon = frequent_daemon();
   ChildProcess program({victim("chains"), "signal", own_stack ? "1" : "0"});
   // Between handler and interrupted code is libc's trampoline, to which the handler returns.
   const auto is_exact = [](const std::string& stack) {
@@ -151,7 +149,7 @@ TEST_CASE("stacks through code whose CFA is in another register than sp and fp a
                                            {"prologue", "main;stay_in_prologue;spin_in_prologue;"}}));
   const bool is_interrupted = GENERATE(false, true);
   INFO(code.how << (is_interrupted ? ", interrupted by a signal" : ""));
-  RunningDaemon daemon;
+  const RunningDaemon& daemon = frequent_daemon();
   std::vector<std::string> command{victim("realigned"), code.how};
   if (is_interrupted) command.emplace_back("interrupted");
   ChildProcess program(command);
@@ -159,13 +157,12 @@ TEST_CASE("stacks through code whose CFA is in another register than sp and fp a
     WARN("SKIP the CPU has no AVX2");
     return;
   }
-  REQUIRE(has_samples(daemon, program.pid(), 500));
-  const FoldedStacks stacks = settled_profile(daemon, program.pid());
-  INFO("stacks:" << listed(stacks));
-  const auto n = static_cast<double>(total(stacks));
   const auto is_in_chain = [&](const std::string& stack) {
     return is_whole(stack) && tail_from(stack + ";", "main").rfind(code.chain, 0) == 0;
   };
+  const FoldedStacks stacks = profile_once_seen(daemon, program.pid(), is_in_chain, 500);
+  INFO("stacks:" << listed(stacks));
+  const auto n = static_cast<double>(total(stacks));
   CHECK(static_cast<double>(count_if(stacks, is_in_chain)) >= 0.95 * n);
   CHECK(static_cast<double>(count_if(stacks, is_whole)) >= 0.99 * n);
   CHECK(static_cast<double>(with(stacks, "[truncated: unwinding needs a register")) <= 0.001 * n);
@@ -173,34 +170,32 @@ TEST_CASE("stacks through code whose CFA is in another register than sp and fp a
 }
 
 TEST_CASE("a thread's stack ends at the thread's start") {
-  RunningDaemon daemon;
+  const RunningDaemon& daemon = frequent_daemon();
   ChildProcess program({victim("chains"), "thread"});
-  REQUIRE(has_samples(daemon, program.pid(), 200));
-  const FoldedStacks stacks = settled_profile(daemon, program.pid());
-  INFO("stacks:" << listed(stacks));
-  const auto exact = count_if(stacks, [](const std::string& stack) {
+  const auto is_exact = [](const std::string& stack) {
     // clone3 and start_thread, which libc's dynamic symbols do not name.
     const std::size_t at = stack.find(";thread_start;thread_work;work");
     return is_whole(stack) && at != std::string::npos &&
            std::count(stack.begin(), stack.begin() + static_cast<long>(at), ';') == 1;
-  });
-  CHECK(static_cast<double>(exact) >= 0.95 * static_cast<double>(total(stacks)));
+  };
+  const FoldedStacks stacks = profile_once_seen(daemon, program.pid(), is_exact, 200);
+  INFO("stacks:" << listed(stacks));
+  CHECK(static_cast<double>(count_if(stacks, is_exact)) >= 0.95 * static_cast<double>(total(stacks)));
 }
 
 TEST_CASE("stacks from inside the vdso and system calls are whole") {
-  RunningDaemon daemon;
+  const RunningDaemon& daemon = frequent_daemon();
   ChildProcess clock({victim("chains"), "vdso"});
   ChildProcess calls({victim("chains"), "syscall"});
-  REQUIRE(has_samples(daemon, clock.pid(), 200));
-  REQUIRE(has_samples(daemon, calls.pid(), 200));
-
-  const FoldedStacks in_vdso = settled_profile(daemon, clock.pid());
+  const FoldedStacks in_vdso =
+      profile_once_seen(daemon, clock.pid(), ";main;ask_time;clock_gettime;__vdso_clock_gettime;", 200);
   INFO("stacks:" << listed(in_vdso));
   CHECK(static_cast<double>(with(in_vdso, ";main;ask_time;")) >= 0.97 * static_cast<double>(total(in_vdso)));
   CHECK(with(in_vdso, ";main;ask_time;clock_gettime;__vdso_clock_gettime;") > total(in_vdso) / 2);
   CHECK(static_cast<double>(count_if(in_vdso, is_whole)) >= 0.99 * static_cast<double>(total(in_vdso)));
 
-  const FoldedStacks in_calls = settled_profile(daemon, calls.pid());
+  const FoldedStacks in_calls = profile_once_seen(
+      daemon, calls.pid(), ";main;enter_kernel;syscall;entry_SYSCALL_64_after_hwframe;do_syscall_64;", 200);
   INFO("stacks:" << listed(in_calls));
   CHECK(with(in_calls, ";main;enter_kernel;syscall;entry_SYSCALL_64_after_hwframe;do_syscall_64;") >
         total(in_calls) / 4);
@@ -208,7 +203,7 @@ TEST_CASE("stacks from inside the vdso and system calls are whole") {
 }
 
 TEST_CASE("stacks are whole while a C++ exception is thrown and where it is caught") {
-  RunningDaemon daemon;
+  const RunningDaemon& daemon = frequent_daemon();
   ChildProcess program({victim("exceptions")});
   // Its libraries are published to the kernel program one after another.
   const FoldedStacks stacks = profile_once_seen(daemon, program.pid(), ";__cxa_throw;", 300);
@@ -224,7 +219,7 @@ TEST_CASE("stacks are whole while a C++ exception is thrown and where it is caug
 void check_language(const std::string& name, const std::string& chain,
                     const std::function<bool(const std::string&)>& is_own) {
   if (!has_victim(name)) return;
-  RunningDaemon daemon;
+  const RunningDaemon& daemon = frequent_daemon();
   ChildProcess program({victim(name)});
   const FoldedStacks stacks = profile_once_seen(daemon, program.pid(), chain, 200);
   INFO("stacks:" << listed(stacks));
@@ -271,7 +266,7 @@ TEST_CASE("a stack through a Go program's signal handler goes on in the goroutin
   const std::string name = GENERATE_COPY(from_range(builds_of(run.name)));
   INFO(name);
   if (!has_victim(name)) return;
-  RunningDaemon daemon;
+  const RunningDaemon& daemon = frequent_daemon();
   ChildProcess program({victim(name)});
   FoldedStacks stacks =
       profile_once_seen(daemon, program.pid(), ";runtime.main;main.main;main.outer;main.interrupted;", 500);
@@ -318,7 +313,7 @@ TEST_CASE("a stack on another stack of Go's goes on in the goroutine, as the run
   const std::string name = GENERATE_COPY(from_range(builds_of(kind)));
   INFO(name);
   if (!has_victim(name)) return;
-  RunningDaemon daemon;
+  const RunningDaemon& daemon = frequent_daemon();
   ChildProcess program({victim(name)});
   const std::map<std::string, std::string> chains = printed_chains(program);
   const FoldedStacks stacks = profile_once_seen(daemon, program.pid(), is_in_vdso, 2000);
@@ -347,7 +342,7 @@ TEST_CASE("a stack through calls from Go to C and back is whole, frame by frame"
   const std::string name = GENERATE_COPY(from_range(builds_of(kind)));
   INFO(name);
   if (!has_victim(name)) return;
-  RunningDaemon daemon;
+  const RunningDaemon& daemon = frequent_daemon();
   ChildProcess program({victim(name)});
   const FoldedStacks stacks = profile_once_seen(daemon, program.pid(), kAcrossStacks, 1000);
   INFO("stacks:" << listed(stacks));
