@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <future>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -45,11 +46,23 @@ std::vector<Said> hear(ChildProcess& program) {
   }
 }
 
-/// A daemon that visits threads, once it has seen all of them.
-struct VisitingDaemon {
-  VisitingDaemon() {
+/// What a program that ran to its end said, and the longest round of visits meanwhile.
+struct Heard {
+  pid_t pid = 0;
+  std::vector<Said> said;
+  double longest_round_s = 0;
+  /// What a thread waits before its first visit and after its last one is not known.
+  [[nodiscard]] bool is_near(double seconds_found, double expected) const {
+    return seconds_found <= 1.05 * expected + 0.1 && seconds_found >= 0.95 * expected - 2 * longest_round_s;
+  }
+};
+
+/// A daemon that visits threads, and programs that ran to their ends, side by side if they hardly need the CPU.
+class Visited {
+ public:
+  Visited() {
     const bool visits = RunningDaemon::eventually(seconds(30) * patience(), [&] {
-      const nlohmann::json health = daemon.get_json("/healthz");
+      const nlohmann::json health = daemon_.get_json("/healthz");
       for (const auto& component : health["components"]) {
         if (component["name"] == "waits")
           return component["detail"].get<std::string>().find("round") != std::string::npos;
@@ -57,29 +70,16 @@ struct VisitingDaemon {
       return false;
     });
     REQUIRE(visits);
+    run({"mutex", "pool", "fsync", "faults"});
+    run({"workers", "starved"});
   }
-  /// Runs the program to its end, and until the next round is over.
-  [[nodiscard]] std::vector<Said> hear(ChildProcess& program) {
-    double last_s = longest_round_s = round_s();
-    auto said = std::async(std::launch::async, [&] { return flamed::test::hear(program); });
-    bool has_ended = false;
-    REQUIRE(RunningDaemon::eventually(seconds(120) * patience(), [&] {
-      const bool is_over = has_ended;
-      has_ended = said.wait_for(seconds(0)) == std::future_status::ready;
-      const double before_s = std::exchange(last_s, round_s());
-      longest_round_s = std::max(longest_round_s, last_s);
-      return is_over && last_s != before_s;
-    }));
-    return said.get();
-  }
-  /// From the end of a round to the end of the next.
-  [[nodiscard]] double round_s() const { return daemon.metrics()["flamed_thread_visit_round_seconds"]; }
-  /// What a thread waits before its first visit and after its last one is not known.
-  [[nodiscard]] bool is_near(double seconds_found, double expected) const {
-    return seconds_found <= 1.05 * expected + 0.1 && seconds_found >= 0.95 * expected - 2 * longest_round_s;
-  }
+  [[nodiscard]] const RunningDaemon& daemon() const { return daemon_; }
+  [[nodiscard]] const Heard& heard(const std::string& kind) const { return heard_.at(kind); }
   [[nodiscard]] std::string text_of(const std::map<std::string, double>& waits) const {
-    std::string text = "rounds of up to " + std::to_string(longest_round_s) + " s\n";
+    std::string text;
+    for (const auto& [kind, one] : heard_) {
+      text += kind + ": rounds of up to " + std::to_string(one.longest_round_s) + " s\n";
+    }
     for (const auto& [stack, of_stack] : waits) text += std::to_string(of_stack) + " s " + stack + "\n";
     return text;
   }
@@ -87,14 +87,51 @@ struct VisitingDaemon {
   [[nodiscard]] std::map<std::string, double> waits(const Said& thread, const std::string& more = "&idle=show") const {
     std::map<std::string, double> waits;
     const std::string query = "/profile?measure=wait&format=folded&group=none&tid=" + std::to_string(thread.tid) + more;
-    for (const auto& [stack, units] : daemon.folded(query)) waits[stack] = static_cast<double>(units) / 10'000;
+    for (const auto& [stack, units] : daemon_.folded(query)) waits[stack] = static_cast<double>(units) / 10'000;
     return waits;
   }
+
+ private:
+  /// Runs the programs to their ends, and until the next round is over.
+  void run(const std::vector<std::string>& kinds) {
+    double last_s = round_s();
+    double longest_round_s = last_s;
+    std::map<std::string, std::future<std::vector<Said>>> saying;
+    for (const std::string& kind : kinds) {
+      ChildProcess& program = *programs_.emplace_back(
+          std::make_unique<ChildProcess>(std::vector{victim("waits"), kind, std::string(kSeconds)}));
+      heard_[kind].pid = program.pid();
+      saying[kind] = std::async(std::launch::async, [&program] { return hear(program); });
+    }
+    bool has_ended = false;
+    REQUIRE(RunningDaemon::eventually(seconds(120) * patience(), [&] {
+      const bool is_over = has_ended;
+      has_ended = std::all_of(saying.begin(), saying.end(), [](const auto& one) {
+        return one.second.wait_for(seconds(0)) == std::future_status::ready;
+      });
+      const double before_s = std::exchange(last_s, round_s());
+      longest_round_s = std::max(longest_round_s, last_s);
+      return is_over && last_s != before_s;
+    }));
+    for (auto& [kind, said] : saying) {
+      heard_[kind].said = said.get();
+      heard_[kind].longest_round_s = longest_round_s;
+    }
+  }
+  /// From the end of a round to the end of the next.
+  [[nodiscard]] double round_s() const { return daemon_.metrics()["flamed_thread_visit_round_seconds"]; }
+
   // As the service runs: with history. Its names must not take the place of the reasons.
-  TemporaryDirectory folder;
-  RunningDaemon daemon{{"--history", folder.path("history")}};
-  double longest_round_s = 0;  ///< while the last program ran
+  TemporaryDirectory folder_;
+  RunningDaemon daemon_{{"--history", folder_.path("history")}};
+  std::vector<std::unique_ptr<ChildProcess>> programs_;
+  std::map<std::string, Heard> heard_;
 };
+
+const Visited& visited() {
+  static const Visited visited;
+  return visited;
+}
 
 double of(const std::map<std::string, double>& waits, const std::string& part) {
   double sum = 0;
@@ -105,32 +142,30 @@ double of(const std::map<std::string, double>& waits, const std::string& part) {
 }
 
 TEST_CASE("threads that want a mutex are shown in its futex, with the functions that want it") {
-  VisitingDaemon visiting;
-  ChildProcess program({victim("waits"), "mutex", kSeconds});
-  const std::vector<Said> said = visiting.hear(program);
+  const Heard& heard = visited().heard("mutex");
+  const std::vector<Said>& said = heard.said;
   REQUIRE(said.size() == 3);
   for (const Said& thread : said) {
-    const auto waits = visiting.waits(thread);
-    INFO(visiting.text_of(waits) << "waited " << thread.waited_s << " s, slept " << thread.slept_s << " s");
-    CHECK(visiting.is_near(of(waits, ";[lock];") + of(waits, ";[sleep];"), thread.waited_s));
+    const auto waits = visited().waits(thread);
+    INFO(visited().text_of(waits) << "waited " << thread.waited_s << " s, slept " << thread.slept_s << " s");
+    CHECK(heard.is_near(of(waits, ";[lock];") + of(waits, ";[sleep];"), thread.waited_s));
     CHECK(of(waits, ";[lock];") > 0);
     CHECK(of(waits, "want;") > 0);
   }
 }
 
 TEST_CASE("the thread that holds a mutex is told, in the graph and with the threads that wait for it") {
-  VisitingDaemon visiting;
-  ChildProcess program({victim("waits"), "mutex", kSeconds});
-  const std::vector<Said> said = visiting.hear(program);
+  const Heard& heard = visited().heard("mutex");
+  const std::vector<Said>& said = heard.said;
   REQUIRE(said.size() == 3);
-  const auto answer = visiting.daemon.get_json("/threads?measure=wait&pid=" + std::to_string(program.pid()));
+  const auto answer = visited().daemon().get_json("/threads?measure=wait&pid=" + std::to_string(heard.pid));
   double in_lock = 0;
   double locked = 0;  // with its part in user space
   double by_holder = 0;
   double told = 0;
   for (const Said& thread : said) {
-    const auto waits = visiting.waits(thread);
-    INFO(visiting.text_of(waits));
+    const auto waits = visited().waits(thread);
+    INFO(visited().text_of(waits));
     for (const auto& [stack, of_stack] : waits) {
       if (!stack.ends_with(";[lock]")) continue;
       in_lock += of_stack;
@@ -155,20 +190,19 @@ TEST_CASE("the thread that holds a mutex is told, in the graph and with the thre
 }
 
 TEST_CASE("idle workers of a pool wait for a signal, and the busy one for neither that nor a lock") {
-  VisitingDaemon visiting;
-  ChildProcess program({victim("waits"), "workers", kSeconds});
-  const std::vector<Said> said = visiting.hear(program);
+  const Heard& heard = visited().heard("workers");
+  const std::vector<Said>& said = heard.said;
   REQUIRE(said.size() == 4);
   int idle = 0;
   for (const Said& thread : said) {
-    const auto waits = visiting.waits(thread);
-    INFO(visiting.text_of(waits) << "waited " << thread.waited_s << " s");
+    const auto waits = visited().waits(thread);
+    INFO(visited().text_of(waits) << "waited " << thread.waited_s << " s");
     CHECK(of(waits, ";[lock];") < 0.1);
     if (thread.waited_s < 2) {
       CHECK(of(waits, ";[condition];") == 0);
     } else {
       ++idle;
-      CHECK(visiting.is_near(of(waits, ";[condition];"), thread.waited_s));
+      CHECK(heard.is_near(of(waits, ";[condition];"), thread.waited_s));
       CHECK(of(waits, "serve;") > 0);
     }
   }
@@ -176,39 +210,35 @@ TEST_CASE("idle workers of a pool wait for a signal, and the busy one for neithe
 }
 
 TEST_CASE("threads that want more than their CPU are shown in its run queue") {
-  VisitingDaemon visiting;
-  ChildProcess program({victim("waits"), "starved", kSeconds});
-  const std::vector<Said> said = visiting.hear(program);
+  const Heard& heard = visited().heard("starved");
+  const std::vector<Said>& said = heard.said;
   REQUIRE(said.size() == 4);
   for (const Said& thread : said) {
-    const auto waits = visiting.waits(thread);
-    INFO(visiting.text_of(waits) << "queued " << thread.queued_s << " s");
-    CHECK(visiting.is_near(of(waits, "[run_queue];"), thread.queued_s));
+    const auto waits = visited().waits(thread);
+    INFO(visited().text_of(waits) << "queued " << thread.queued_s << " s");
+    CHECK(heard.is_near(of(waits, "[run_queue];"), thread.queued_s));
   }
 }
 
 TEST_CASE("a pool that waits for work is left out unless it is asked for") {
-  VisitingDaemon visiting;
-  ChildProcess program({victim("waits"), "pool", kSeconds});
-  const std::vector<Said> said = visiting.hear(program);
+  const Heard& heard = visited().heard("pool");
+  const std::vector<Said>& said = heard.said;
   REQUIRE(said.size() == 3);
   for (const Said& thread : said) {
-    const auto waits = visiting.waits(thread);
-    INFO(visiting.text_of(waits) << "waited " << thread.waited_s << " s");
-    CHECK(visiting.is_near(of(waits, "[poll];"), thread.waited_s));
-    CHECK(of(visiting.waits(thread, ""), "[poll];") == 0);
+    const auto waits = visited().waits(thread);
+    INFO(visited().text_of(waits) << "waited " << thread.waited_s << " s");
+    CHECK(heard.is_near(of(waits, "[poll];"), thread.waited_s));
+    CHECK(of(visited().waits(thread, ""), "[poll];") == 0);
   }
 }
 
 TEST_CASE("a program that waits for its disk, in fsync and in page faults") {
-  VisitingDaemon visiting;
   for (const auto& [kind, reason] :
        std::map<std::string, std::string>{{"fsync", "[disk];"}, {"faults", "[page_fault];"}}) {
-    ChildProcess program({victim("waits"), kind, kSeconds});
-    const std::vector<Said> said = visiting.hear(program);
+    const std::vector<Said>& said = visited().heard(kind).said;
     REQUIRE(said.size() == 1);
-    const auto waits = visiting.waits(said[0]);
-    INFO(kind << '\n' << visiting.text_of(waits) << "waited " << said[0].waited_s << " s");
+    const auto waits = visited().waits(said[0]);
+    INFO(kind << '\n' << visited().text_of(waits) << "waited " << said[0].waited_s << " s");
     if (said[0].waited_s < 2) {
       WARN(kind << " did not wait: the file system is in memory");
       continue;
@@ -220,22 +250,20 @@ TEST_CASE("a program that waits for its disk, in fsync and in page faults") {
 }
 
 TEST_CASE("every format and route has waiting time") {
-  VisitingDaemon visiting;
-  ChildProcess program({victim("waits"), "mutex", kSeconds});
-  static_cast<void>(visiting.hear(program));
-  const std::string selection = "measure=wait&pid=" + std::to_string(program.pid());
-  const auto flamegraph = visiting.daemon.get_json("/profile?" + selection);
+  const Heard& heard = visited().heard("mutex");
+  const std::string selection = "measure=wait&pid=" + std::to_string(heard.pid);
+  const auto flamegraph = visited().daemon().get_json("/profile?" + selection);
   CHECK(flamegraph["measure"] == "wait");
   CHECK(flamegraph["cpu_seconds"].get<double>() > 8);
-  const auto wall = visiting.daemon.get_json("/profile?measure=wall&pid=" + std::to_string(program.pid()));
+  const auto wall = visited().daemon().get_json("/profile?measure=wall&pid=" + std::to_string(heard.pid));
   CHECK(wall["cpu_seconds"].get<double>() >= flamegraph["cpu_seconds"].get<double>());
-  CHECK(visiting.daemon.get_json("/threads?" + selection)["threads"].size() >= 4);
-  CHECK(visiting.daemon.get_json("/processes?" + selection)["processes"].size() == 1);
-  CHECK(visiting.daemon.get_json("/timeline?" + selection)["cpu_seconds"].get<double>() > 8);
-  CHECK(visiting.daemon.get("/profile?format=pprof&" + selection).status == 200);
-  CHECK(visiting.daemon.get("/profile?format=speedscope&" + selection).status == 200);
-  CHECK(visiting.daemon.get_json("/diff?" + selection)["after"]["cpu_seconds"].get<double>() > 8);
-  CHECK(visiting.daemon.get("/profile?format=summary&" + selection).status == 400);
+  CHECK(visited().daemon().get_json("/threads?" + selection)["threads"].size() >= 4);
+  CHECK(visited().daemon().get_json("/processes?" + selection)["processes"].size() == 1);
+  CHECK(visited().daemon().get_json("/timeline?" + selection)["cpu_seconds"].get<double>() > 8);
+  CHECK(visited().daemon().get("/profile?format=pprof&" + selection).status == 200);
+  CHECK(visited().daemon().get("/profile?format=speedscope&" + selection).status == 200);
+  CHECK(visited().daemon().get_json("/diff?" + selection)["after"]["cpu_seconds"].get<double>() > 8);
+  CHECK(visited().daemon().get("/profile?format=summary&" + selection).status == 400);
 }
 
 }  // namespace
