@@ -52,7 +52,7 @@ std::string first_line(const std::string& text) { return text.substr(0, text.fin
 
 TEST_CASE("a summary says what is true of known loads") {
   const Stripped stripped;
-  RunningDaemon daemon({"--frequency", "499"});
+  RunningDaemon daemon({"--frequency", "997"});
   ChildProcess one({victim("names_c")});
   ChildProcess equal({victim("equal")});
   ChildProcess slower({victim("slower"), "200"});
