@@ -43,16 +43,22 @@ for command in node npm curl; do
 done
 [[ -x ${CHROMIUM:-/usr/bin/chromium} ]] || skip "chromium is not installed"
 
-# The tests run from a copy, since Node looks for packages beside the files that name them.
-readonly place=$output/web-tests shots=$output/screenshots
+# The tests run from a copy, since Node looks for packages in the folders above the files that name them. Several modes
+# may run at the same time.
+readonly packages=$output/web-tests shots=$output/screenshots
+readonly place=$packages/$mode
 mkdir -p "$place" "$shots"
-rm -f "$place"/*.mjs # a removed test must not run
-cp "$here"/*.mjs "$here"/package.json "$here"/package-lock.json "$here"/.npmrc "$place"
-cd "$place"
-if ! cmp -s package-lock.json .installed; then
-  npm ci --no-progress --loglevel=error >&2
-  cp package-lock.json .installed
+exec 8>"$packages/.lock"
+flock 8
+if ! cmp -s "$here/package-lock.json" "$packages/.installed"; then
+  cp "$here"/package.json "$here"/package-lock.json "$here"/.npmrc "$packages"
+  npm --prefix "$packages" ci --no-progress --loglevel=error >&2
+  cp "$packages/package-lock.json" "$packages/.installed"
 fi
+exec 8>&-
+rm -f "$place"/*.mjs # a removed test must not run
+cp "$here"/*.mjs "$place"
+cd "$place"
 export FLAMED_SHOTS=$shots FLAMED_PAGE_SOURCES=$here/../../api/web/src
 
 wait_until_ready() { # wait_until_ready URL PID
@@ -68,9 +74,9 @@ start_daemon() { # start_daemon [FLAG...]: sets url
   local port
   port=$(node -e 'const s = require("net").createServer().listen(0, "127.0.0.1", () => { console.log(s.address().port); s.close(); })')
   url=http://127.0.0.1:$port
-  "$program" --listen "127.0.0.1:$port" "$@" >"$output/flamed.log" 2>&1 &
+  "$program" --listen "127.0.0.1:$port" "$@" >"$place/flamed.log" 2>&1 &
   started+=("$!")
-  wait_until_ready "$url" "$!" || { cat "$output/flamed.log" >&2; exit 1; }
+  wait_until_ready "$url" "$!" || { cat "$place/flamed.log" >&2; exit 1; }
 }
 
 case $mode in
@@ -80,7 +86,7 @@ case $mode in
     for file in *.test.mjs; do
       [[ $file == live.test.mjs || $file == speedscope.test.mjs || $file == waits_live.test.mjs ]] || fixture_tests+=("$file")
     done
-    TZ=UTC FLAMED_FIXTURE=$program node --test "${fixture_tests[@]}"
+    TZ=UTC FLAMED_FIXTURE=$program node --test --test-concurrency="$(nproc)" "${fixture_tests[@]}"
     ;;
   bench)
     cp "$here/../bench/page/page_bench.mjs" "$place"
