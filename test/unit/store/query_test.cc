@@ -313,7 +313,7 @@ TEST_CASE("a truncated stack is shown below a marker that says why") {
 TEST_CASE("stacks of any depth are stored and shown") {
   TestStore t;
   std::vector<Frame> deep;
-  for (std::uint64_t i = 0; i < 200'000; ++i) deep.push_back(code(16 * i));
+  for (std::uint64_t i = 0; i < 50'000; ++i) deep.push_back(code(16 * i));
   t.add(deep);
   t.add(deep);
   Profile profile = t.profile(ProcessSelector{100, {}});
