@@ -263,7 +263,7 @@ TEST_CASE("a closed window has the same samples in every format, and independent
 }
 
 TEST_CASE("a window of two seconds around a burst has the burst and nothing else") {
-  RunningDaemon daemon;
+  RunningDaemon daemon({"--frequency", "499"});
   ChildProcess program({victim("burst"), "4000", "2000"});
   const auto line = program.read_line(seconds(60));
   REQUIRE(line.has_value());

@@ -74,7 +74,7 @@ TEST_CASE("a program that ended before any query has the names of its perf map")
   if (!has_jit_victim()) return;
   const RunningDaemon& daemon = frequent_daemon();
   ChildProcess program({victim("jit"), "3000"});
-  REQUIRE(program.wait(seconds(60)) == 0);
+  REQUIRE(program.wait(seconds(240)) == 0);
   std::filesystem::remove(perf_map_of(program.pid()));
   REQUIRE(has_samples(daemon, program.pid(), 100));
   CHECK(share(settled_profile(daemon, program.pid()), kChain) >= 0.95);

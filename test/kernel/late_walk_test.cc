@@ -23,7 +23,7 @@ constexpr const char* kChain = ";main;outer;middle;";
 
 /// Runs the command again and again, for 30 ms of CPU time or a little more each time. Returns the stacks of all runs.
 FoldedStacks run_again_and_again(const RunningDaemon& daemon, const std::string& name, const std::string& command) {
-  ChildProcess shell({"sh", "-c", "for i in $(seq 60); do " + command + "; done; read end"});
+  ChildProcess shell({"sh", "-c", "for i in $(seq 1000); do " + command + "; done; read end"});
   const std::string query =
       "/profile?format=folded&group=none&exe=victim_" + name + "&tree=" + std::to_string(shell.pid());
   FoldedStacks stacks;
