@@ -181,8 +181,8 @@ void append_store_metrics(const store::StoreStats& store, std::size_t index_byte
   metrics.push_back(gauge("flamed_store_bytes", "Memory that the store accounts for.", store.used_bytes));
   metrics.push_back(gauge("flamed_function_index_bytes", "Memory of what queries cache.", index_bytes));
   metrics.push_back(gauge("flamed_store_budget_bytes", "Memory that the store may use.", store.budget_bytes));
-  metrics.push_back(
-      gauge("flamed_store_exact_bytes", "Of flamed_store_bytes: samples that are kept one by one.", store.exact_bytes));
+  metrics.push_back(gauge("flamed_store_exact_bytes",
+                          "Of flamed_store_bytes: samples and waits that are kept one by one.", store.exact_bytes));
   metrics.push_back(gauge("flamed_store_exact_budget_bytes", "Memory that samples kept one by one may use.",
                           store.exact_budget_bytes));
   metrics.push_back(gauge("flamed_store_exact_samples", "Samples that are kept one by one.", store.exact_samples));

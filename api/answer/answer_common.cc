@@ -145,6 +145,10 @@ void add_coverage_of_threads(store::Coverage& coverage, const store::AnswerFacts
     coverage.reason = "threads are counted for the whole machine: ask without a selection";
     return;
   }
+  if (selection.part) {
+    coverage.reason = "threads are not counted by parts of seconds";
+    return;
+  }
   ThreadTime threads = sources.thread_time(facts.used);
   coverage.reason = std::move(threads.reason);
   coverage.thread_ns = threads.ns;

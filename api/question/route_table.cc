@@ -84,7 +84,7 @@ constexpr std::array<ParameterSpec, 5> kBaseWindow{{
 }};
 
 constexpr std::array<ParameterSpec, 2> kMeasure{{
-    {"measure", kChoice, "cpu: time on a CPU; wait: time in which threads waited, in whole minutes; wall: both",
+    {"measure", kChoice, "cpu: time on a CPU; wait: time in which threads waited; wall: both",
      kMeasures, 0, 0, "cpu"},
     {"idle", kChoice, "show: also threads that wait for work, as in poll() and accept()", kIdle, 0, 0, "hide"},
 }};
@@ -229,7 +229,7 @@ constexpr std::array<RouteSpec, 15> kRoutes{{
     {RouteId::kProcesses, "/processes", "Processes that used CPU in a window", kProcessesParameters, kTableTypes},
     {RouteId::kThreads, "/threads", "Threads that used CPU in a window", kUsageParameters, kTableTypes},
     {RouteId::kTimeline, "/timeline", "CPU use over time", kTimelineParameters, kTableTypes},
-    {RouteId::kHeatmap, "/heatmap", "Samples by second and part of the second", kHeatmapParameters, kJsonOnly},
+    {RouteId::kHeatmap, "/heatmap", "Samples, or waiting time, by second and part of the second", kHeatmapParameters, kJsonOnly},
     {RouteId::kMarks, "/marks", "Restarts of programs, minutes under pressure, and marks set by people",
      kMarksParameters, kTableTypes, false, &kSetMark},
     {RouteId::kPprof, "/debug/pprof/profile", "The next seconds, or a window, as Go's net/http/pprof answers",

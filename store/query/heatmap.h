@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Heatmap: samples by second and by the part of that second, to show patterns within a second. A plain value.
+// Heatmap: samples, or waiting time, by second and by the part of that second, to show patterns within a second. A
+// plain value.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@ struct Heatmap : AnswerFacts {
   WallTime start;                     ///< of the first column: a whole second, not after used.from
   std::uint32_t columns = 0;          ///< one second each, up to used.to
   std::uint32_t rows = 0;             ///< equal parts of a second, the earliest first
-  std::vector<std::uint32_t> counts;  ///< samples in column c, row r: counts[c * rows + r]
+  std::vector<std::uint32_t> counts;  ///< in units of period_ns; column c, row r: counts[c * rows + r]
   std::uint32_t most = 0;             ///< the largest of `counts`
   std::uint64_t total_samples = 0;
 };

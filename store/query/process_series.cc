@@ -16,7 +16,7 @@ constexpr std::size_t kLeftOut = kOpen - 1;
 Result<ProcessSeries> process_series(const Snapshot& snapshot, const Selection& selection, std::int64_t step_ns,
                                      std::size_t groups, const GroupOf& group_of, QueryBudget& budget) {
   const SnapshotData& data = snapshot.data();
-  StepWalk walk(data, selection, budget, step_ns);
+  StepWalk walk(data, selection, budget);
   ProcessSeries series;
   static_cast<AnswerFacts&>(series) = walk.slots().facts();
   const WallWindow& window = selection.window;

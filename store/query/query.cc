@@ -55,16 +55,26 @@ Snapshot measured(const Snapshot& snapshot, Measure measure, bool hides_idle) {
   auto sealed = std::make_shared<std::vector<SealedSlot>>();
   const bool with_cpu = measure == Measure::kWall;
   for (const SealedSlot& slot : *all.sealed) {
-    if (with_cpu) sealed->push_back({slot.slot});
-    sealed->push_back({slot.slot->waits != nullptr ? slot.slot->waits : empty_waits_of(*slot.slot)});
+    // Both or none, so that both are known of the same time.
+    const bool is_kept = slot.wait_log != nullptr && (slot.log != nullptr || !with_cpu);
+    if (with_cpu) sealed->push_back({slot.slot, is_kept ? slot.log : nullptr, nullptr});
+    sealed->push_back({slot.slot->waits != nullptr ? slot.slot->waits : empty_waits_of(*slot.slot), nullptr,
+                       is_kept ? slot.wait_log : nullptr});
   }
   data->sealed = std::move(sealed);
   data->open.clear();
   for (const OpenSlot::View& slot : all.open) {
-    if (with_cpu) data->open.push_back(slot.without_log());
+    const bool is_kept = slot.wait_log && (slot.log.whole() || !with_cpu);
+    if (with_cpu) {
+      data->open.push_back(slot);
+      data->open.back().wait_log.reset();
+      if (!is_kept) data->open.back().log = OpenSampleLog::View::discarded();
+    }
     OpenSlot::View waits = slot.waits != nullptr ? *slot.waits : OpenSlot::View{slot.bounds, slot.sequence};
     waits.bounds.period_ns = kWaitUnitNs;
-    data->open.push_back(waits.without_log());
+    waits.log = OpenSampleLog::View::discarded();
+    waits.wait_log = is_kept ? slot.wait_log : std::nullopt;
+    data->open.push_back(std::move(waits));
   }
   data->pending = nullptr;
   if (all.on_disk_until) {

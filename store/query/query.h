@@ -27,8 +27,8 @@ Snapshot seen_by(const Snapshot& snapshot, std::uint32_t user);
 /// That user; empty if the snapshot has all users.
 std::optional<std::uint32_t> only_user(const Snapshot& snapshot);
 
-/// The same snapshot of another measure: waiting time, or both. Waiting time is in samples of kWaitUnitNs each, whole
-/// minutes of it only. `hides_idle`: without threads that wait for work (is_idle()).
+/// The same snapshot of another measure: waiting time, or both. Waiting time is in samples of kWaitUnitNs each.
+/// `hides_idle`: without threads that wait for work (is_idle()).
 Snapshot measured(const Snapshot& snapshot, Measure measure, bool hides_idle);
 
 /// The same snapshot with further warnings in all its answers.

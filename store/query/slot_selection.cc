@@ -100,8 +100,7 @@ bool keeps_single_samples(const Snapshot& snapshot, const WallWindow& window) {
   return !SlotSelection(snapshot.data(), selection, unlimited, SlotSelection::Want::kSamples).has_no_samples();
 }
 
-SlotSelection::SlotSelection(const SnapshotData& snapshot, const Selection& selection, QueryBudget& budget, Want want,
-                             std::int64_t step_ns)
+SlotSelection::SlotSelection(const SnapshotData& snapshot, const Selection& selection, QueryBudget& budget, Want want)
     : snapshot_(snapshot), budget_(budget), filter_(snapshot, selection), part_(selection.part) {
   if (part_) want = Want::kSamples;
   const WallWindow& asked = selection.window;
@@ -115,37 +114,45 @@ SlotSelection::SlotSelection(const SnapshotData& snapshot, const Selection& sele
   std::optional<WallWindow> retained;
   std::vector<WallWindow> windows;  // of slots_
   std::vector<const Quality*> qualities;
-  const auto consider = [&](Touched slot, const Quality& quality, bool exact, std::size_t samples, MonotonicTime first,
-                            MonotonicTime last) {
+  const auto consider = [&](Touched slot, const Quality& quality) {
     const WallWindow window = window_of(slot.bounds, snapshot);
     widen(retained, window);
     const std::int64_t offset_ns = slot.bounds.wall_offset_ns;
-    slot.exact = exact;
-    slot.first = first;
-    slot.last = last;
     slot.from = {asked.from.ns - offset_ns};
     slot.to = {asked.to.ns - offset_ns};
-    slot.complete = !exact || samples == 0 || (!part_ && slot.from <= first && last < slot.to);
+    slot.complete = !slot.exact || slot.logged == 0 || (!part_ && slot.from <= slot.first && slot.last < slot.to);
     slot.window = window;
     if (asked.to <= asked.from) return;
     const bool overlaps = window.from < asked.to && asked.from < window.to;
-    // Late samples are in a slot after their own minute; all others are within their slot.
-    const bool has_late = exact && samples != 0 && first < slot.to && slot.from <= last;
+    // Late samples are in a slot after their own minute, as waits are that ended in it; all others are within their
+    // slot.
+    const bool has_late = slot.exact && slot.logged != 0 && slot.first < slot.to && slot.from <= slot.last;
     if (!overlaps && !has_late) return;
     slot.lost = quality.lost_total();
     slots_.push_back(std::move(slot));
     windows.push_back(overlaps ? window : WallWindow{asked.from, asked.from});
     qualities.push_back(&quality);
   };
+  const bool has_waits = snapshot.measure != Measure::kCpu;
   for (const SealedSlot& sealed : *snapshot.sealed) {
-    const SampleLog* log = sealed.log.get();
-    const bool exact = log != nullptr;
-    consider({.bounds = sealed.slot->bounds, .sealed = &sealed}, sealed.slot->quality, exact, exact ? log->count() : 0,
-             exact ? log->first() : MonotonicTime{}, exact ? log->last() : MonotonicTime{});
+    Touched slot{.bounds = sealed.slot->bounds, .sealed = &sealed};
+    if (has_waits && sealed.wait_log != nullptr) {
+      slot.read_log(*sealed.wait_log);
+      slot.is_waiting = true;
+    } else if (sealed.log != nullptr) {
+      slot.read_log(*sealed.log);
+    }
+    consider(std::move(slot), sealed.slot->quality);
   }
   for (const OpenSlot::View& open : snapshot.open) {
-    consider({.bounds = open.bounds, .open = &open}, open.quality, open.log.whole(), open.log.count(), open.log.first(),
-             open.log.last());
+    Touched slot{.bounds = open.bounds, .open = &open};
+    if (has_waits && open.wait_log) {
+      slot.read_log(*open.wait_log);
+      slot.is_waiting = true;
+    } else if (open.log.whole()) {
+      slot.read_log(open.log);
+    }
+    consider(std::move(slot), open.quality);
   }
 
   std::size_t begin = 0;
@@ -179,7 +186,7 @@ SlotSelection::SlotSelection(const SnapshotData& snapshot, const Selection& sele
   slots_.erase(slots_.begin() + static_cast<std::ptrdiff_t>(end), slots_.end());
   slots_.erase(slots_.begin(), slots_.begin() + static_cast<std::ptrdiff_t>(begin));
   if (begin < end) unify_periods(std::span(windows).subspan(begin, end - begin));
-  if (begin < end && snapshot.measure != Measure::kCpu) add_long_waits(step_ns);
+  if (begin < end && snapshot.measure != Measure::kCpu) add_long_waits();
   count_pending();
   warn(retained);
   find_gaps();
@@ -222,8 +229,21 @@ bool SlotSelection::extract(Touched& slot) {
   return slot.open != nullptr ? extract_open(slot) : extract_sealed(slot);
 }
 
+void SlotSelection::count_in_window(const Touched& slot, std::vector<std::uint32_t>& counts) const {
+  if (!slot.is_waiting) {
+    return slot.open != nullptr ? count_samples(slot, slot.open->log, counts)
+                                : count_samples(slot, *slot.sealed->log, counts);
+  }
+  std::fill(counts.begin(), counts.end(), 0U);
+  for_each_logged_wait(slot, [&](const LoggedWait& wait) {
+    for_each_part_of(slot, wait, [&](MonotonicTime, MonotonicTime, std::uint64_t units) {
+      counts[wait.entry] += static_cast<std::uint32_t>(units);
+    });
+  });
+}
+
 template <typename Log>
-void SlotSelection::count_in_window(const Touched& slot, const Log& log, std::vector<std::uint32_t>& counts) const {
+void SlotSelection::count_samples(const Touched& slot, const Log& log, std::vector<std::uint32_t>& counts) const {
   if (!part_) {
     count_inside(log, slot.from, slot.to, counts);
     return;
@@ -236,7 +256,7 @@ void SlotSelection::count_in_window(const Touched& slot, const Log& log, std::ve
 
 bool SlotSelection::extract_open(Touched& slot) {
   const OpenSlot::View& open = *slot.open;
-  if (!budget_.visit(open.entry_count + (slot.complete ? 0 : open.log.count()))) return false;
+  if (!budget_.visit(open.entry_count + (slot.complete ? 0 : slot.logged))) return false;
   std::vector<std::uint32_t> ids;
   open.entries.for_each_below(open.entry_count, [&](std::uint32_t id, const HistogramEntry& entry) {
     if (!filter_.wants(entry.thread)) return;
@@ -247,7 +267,7 @@ bool SlotSelection::extract_open(Touched& slot) {
   if (!slot.complete) {
     std::vector<std::uint32_t> counts(open.entry_count, 0);
     for (std::size_t i = 0; i < ids.size(); ++i) counts[ids[i]] = slot.entries[i].count;
-    count_in_window(slot, open.log, counts);
+    count_in_window(slot, counts);
     std::size_t left = 0;
     for (std::size_t i = 0; i < ids.size(); ++i) {
       HistogramEntry entry = slot.entries[i];
@@ -262,7 +282,7 @@ bool SlotSelection::extract_open(Touched& slot) {
 
 bool SlotSelection::extract_sealed(Touched& slot) {
   const Histogram& histogram = slot.sealed->slot->histogram;
-  if (!budget_.visit(histogram.entry_count() + slot.sealed->log->count())) return false;
+  if (!budget_.visit(histogram.entry_count() + slot.logged)) return false;
   struct Wanted {
     std::size_t place = 0;  ///< the log's number of its first stack
     std::size_t stacks = 0;
@@ -285,7 +305,7 @@ bool SlotSelection::extract_sealed(Touched& slot) {
   for (const Wanted& thread : wanted) {
     for (std::size_t i = 0; i < thread.stacks; ++i) counts[thread.place + i] = (all++)->count;
   }
-  count_in_window(slot, *slot.sealed->log, counts);
+  count_in_window(slot, counts);
   auto from = slot.entries.cbegin();
   auto to = slot.entries.begin();
   for (const Wanted& thread : wanted) {
@@ -298,21 +318,23 @@ bool SlotSelection::extract_sealed(Touched& slot) {
   return true;
 }
 
-void SlotSelection::add_long_waits(std::int64_t step_ns) {
+void SlotSelection::add_long_waits() {
   collect_long_waits();
   if (long_waits_.empty()) return;
   const WallWindow& used = facts_.used;
   const std::int64_t offset_ns = slots_.back().bounds.wall_offset_ns;
-  for (WallTime from = used.from; from < used.to;) {
-    WallTime to = used.to;
-    if (step_ns > 0) to = std::min(to, WallTime{from.ns - from.ns % step_ns + step_ns});
-    Touched slot{.bounds = {{from.ns - offset_ns}, {to.ns - offset_ns}, offset_ns, facts_.period_ns}};
-    slot.complete = true;
-    slot.window = {from, to};
-    slot.weight = static_cast<std::uint64_t>(kWaitUnitNs / facts_.period_ns);
-    slots_.push_back(std::move(slot));
-    from = to;
-  }
+  const MonotonicTime from{used.from.ns - offset_ns};
+  const MonotonicTime to{used.to.ns - offset_ns};
+  Touched slot{.bounds = {from, to, offset_ns, facts_.period_ns}};
+  slot.exact = true;
+  slot.is_waiting = true;
+  slot.logged = long_waits_.size();
+  slot.first = slot.from = from;
+  slot.last = {to.ns - 1};
+  slot.to = to;
+  slot.window = used;
+  slot.weight = static_cast<std::uint64_t>(kWaitUnitNs / facts_.period_ns);
+  slots_.push_back(std::move(slot));
 }
 
 void SlotSelection::collect_long_waits() {
@@ -345,12 +367,11 @@ void SlotSelection::collect_long_waits() {
 }
 
 bool SlotSelection::extract_long_waits(Touched& slot) {
-  if (!budget_.visit(long_waits_.size())) return false;
-  for (const WallWait& wait : long_waits_) {
-    const std::int64_t ns =
-        std::min(wait.window.to, slot.window.to).ns - std::max(wait.window.from, slot.window.from).ns;
-    const std::int64_t units = (ns + kWaitUnitNs / 2) / kWaitUnitNs;
-    if (units > 0) slot.entries.push_back({wait.thread, wait.stack_key, static_cast<std::uint32_t>(units)});
+  if (!budget_.visit(slot.logged)) return false;
+  std::vector<std::uint32_t> counts(long_waits_.size(), 0);
+  count_in_window(slot, counts);
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    if (counts[i] != 0) slot.entries.push_back({long_waits_[i].thread, long_waits_[i].stack_key, counts[i]});
   }
   return true;
 }
@@ -477,26 +498,36 @@ void SlotSelection::count_stored(std::size_t slot, Quality& quality) const {
   }
 }
 
+bool SlotSelection::shows(StackRef ref) const {
+  if (!snapshot_.hides_idle) return true;
+  const std::optional<WaitReason> reason = reason_of(snapshot_.tree, ref);
+  return !reason || !is_idle(*reason);
+}
+
 bool SlotSelection::read_pairs(const Touched& slot) {
   pairs_.clear();
+  const auto add = [&](std::uint32_t thread, StackRef ref, bool wanted) {
+    const std::optional<StackId> instead = instead_of(thread);
+    pairs_.push_back({thread, instead ? StackRef{*instead}.key() : ref.key(), wanted && shows(ref)});
+  };
   if (slot.open != nullptr) {
-    if (!budget_.visit(slot.open->entry_count + slot.open->log.count())) return false;
+    if (!budget_.visit(slot.open->entry_count + slot.logged)) return false;
     for (std::uint32_t id = 0; id < slot.open->entry_count; ++id) {
       const HistogramEntry& entry = slot.open->entries[id];
-      const std::optional<StackId> instead = instead_of(entry.thread);
-      pairs_.push_back(
-          {entry.thread, instead ? StackRef{*instead}.key() : entry.stack_key, filter_.wants(entry.thread)});
+      add(entry.thread, StackRef::from_key(entry.stack_key), filter_.wants(entry.thread));
     }
     return true;
   }
+  if (slot.sealed == nullptr) {
+    if (!budget_.visit(slot.logged)) return false;
+    for (const WallWait& wait : long_waits_) add(wait.thread, StackRef::from_key(wait.stack_key), true);
+    return true;
+  }
   const Histogram& histogram = slot.sealed->slot->histogram;
-  if (!budget_.visit(histogram.entry_count() + slot.sealed->log->count())) return false;
+  if (!budget_.visit(histogram.entry_count() + slot.logged)) return false;
   histogram.for_each_thread([&](std::uint32_t thread, std::span<const std::uint8_t> bytes) {
     const bool wanted = filter_.wants(thread);
-    const std::optional<StackId> instead = instead_of(thread);
-    Histogram::for_each_stack(bytes, [&](StackRef ref, std::uint64_t) {
-      pairs_.push_back({thread, instead ? StackRef{*instead}.key() : ref.key(), wanted});
-    });
+    Histogram::for_each_stack(bytes, [&](StackRef ref, std::uint64_t) { add(thread, ref, wanted); });
   });
   return true;
 }

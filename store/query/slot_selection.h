@@ -67,12 +67,11 @@ class SlotSelection {
   /// The slots to use.
   enum class Want : std::uint8_t {
     kCounts,  ///< all slots: for_each_thread()
-    kSamples  ///< those with logs, without a gap up to the newest: for_each_sample()
+    kSamples  ///< those with logs, without a gap up to the newest: for_each_sample_of(), for_each_wait_of()
   };
 
-  /// `step_ns`: waits that outlast a slot are told apart by such steps of the wall clock; 0: not by time.
   SlotSelection(const SnapshotData& snapshot, const Selection& selection, QueryBudget& budget,
-                Want want = Want::kCounts, std::int64_t step_ns = 0);
+                Want want = Want::kCounts);
   SlotSelection(const SlotSelection&) = delete;
   SlotSelection& operator=(const SlotSelection&) = delete;
 
@@ -83,9 +82,11 @@ class SlotSelection {
   [[nodiscard]] const SlotBounds& bounds(std::size_t slot) const { return slots_[slot].bounds; }
   /// The weight of each sample of the slot.
   [[nodiscard]] std::uint64_t weight(std::size_t slot) const { return slots_[slot].weight; }
-  /// Whether the slot has single samples.
+  /// Whether the slot has single samples, or single waits.
   [[nodiscard]] bool is_exact(std::size_t slot) const { return slots_[slot].exact; }
-  /// How far apart times are known: 1 with single samples.
+  /// Whether it has waiting time.
+  [[nodiscard]] bool is_waiting(std::size_t slot) const { return slots_[slot].is_waiting; }
+  /// How far apart times are known: 1 with single samples or waits.
   [[nodiscard]] std::int64_t resolution_ns(std::size_t slot) const {
     const Touched& touched = slots_[slot];
     if (touched.exact) return 1;
@@ -178,6 +179,29 @@ class SlotSelection {
     return true;
   }
 
+  /// Waiting time of one wait in the window: `from` and `to` are cut to it.
+  struct PartOfWait {
+    WallTime from, to;
+    std::uint64_t units = 0;  ///< of AnswerFacts::period_ns
+  };
+  /// Visits the single waits of an exact slot of waiting time: visit(const PartOfWait&, thread, StackRef). False: the
+  /// budget is exhausted.
+  template <typename F>
+  [[nodiscard]] bool for_each_wait_of(std::size_t index, F&& visit) {
+    const Touched& slot = slots_[index];
+    if (!read_pairs(slot)) return false;
+    const std::int64_t offset_ns = slot.bounds.wall_offset_ns;
+    for_each_logged_wait(slot, [&](const LoggedWait& wait) {
+      const Pair& pair = pairs_[wait.entry];
+      if (!pair.wanted) return;
+      for_each_part_of(slot, wait, [&](MonotonicTime from, MonotonicTime to, std::uint64_t units) {
+        visit(PartOfWait{{from.ns + offset_ns}, {to.ns + offset_ns}, units * slot.weight}, pair.thread,
+              StackRef::from_key(pair.stack_key));
+      });
+    });
+    return budget_.check();
+  }
+
   /// Visits the single samples of an exact slot, of an open one in the order of arrival, each with weight(index):
   /// visit(const LoggedSample&, thread, StackRef). False: the budget is exhausted.
   template <typename F>
@@ -222,7 +246,9 @@ class SlotSelection {
     const SealedSlot* sealed = nullptr;    ///< either this is set
     const OpenSlot::View* open = nullptr;  ///< or that; or none: long waits, in this window
     bool exact = false;                    ///< it has a log
+    bool is_waiting = false;               ///< of waits
     bool complete = false;                 ///< all of its samples are in the window
+    std::size_t logged = 0;                ///< samples, or waits
     MonotonicTime first{}, last{};         ///< of its log
     MonotonicTime from{}, to{};            ///< the window on the slot's clock
     WallWindow window{};                   ///< on the wall clock
@@ -232,15 +258,63 @@ class SlotSelection {
     std::vector<HistogramEntry> entries{};  ///< of selected threads, grouped by thread; once extracted
 
     [[nodiscard]] bool is_whole() const { return sealed != nullptr && complete; }
+    template <typename Log>
+    void read_log(const Log& log) {
+      exact = true;
+      logged = log.count();
+      first = log.first();
+      last = log.last();
+    }
   };
   struct Pair {
     std::uint32_t thread = 0;
     std::uint32_t stack_key = 0;
     bool wanted = false;
   };
+  struct WallWait {
+    std::uint32_t thread = 0;
+    std::uint32_t stack_key = 0;
+    WallWindow window;
+  };
 
   [[nodiscard]] bool is_in_part(const Touched& slot, const LoggedSample& sample) const {
     return !part_ || part_->covers({sample.time.ns + slot.bounds.wall_offset_ns});
+  }
+  /// visit(const LoggedWait&) for those of an exact slot of waiting time.
+  template <typename F>
+  void for_each_logged_wait(const Touched& slot, F&& visit) const {
+    if (slot.open != nullptr) {
+      slot.open->wait_log->for_each(visit);
+    } else if (slot.sealed != nullptr) {
+      slot.sealed->wait_log->for_each(visit);
+    } else {
+      const std::int64_t offset_ns = slot.bounds.wall_offset_ns;
+      for (std::uint32_t i = 0; i < long_waits_.size(); ++i) {
+        const WallWindow& window = long_waits_[i].window;
+        const std::int64_t units = (window.to.ns - window.from.ns + kWaitUnitNs / 2) / kWaitUnitNs;
+        visit(
+            LoggedWait{{window.from.ns - offset_ns}, {window.to.ns - offset_ns}, static_cast<std::uint32_t>(units), i});
+      }
+    }
+  }
+  /// visit(from, to, units) for the wait in the window, and in each selected part of a second.
+  template <typename F>
+  void for_each_part_of(const Touched& slot, const LoggedWait& wait, F&& visit) const {
+    const auto visit_within = [&](std::int64_t from_ns, std::int64_t to_ns) {
+      const MonotonicTime from{std::max({from_ns, wait.from.ns, slot.from.ns})};
+      const MonotonicTime to{std::min({to_ns, wait.to.ns, slot.to.ns})};
+      if (from >= to) return;
+      const std::uint64_t units = wait.units_before(to) - wait.units_before(from);
+      if (units != 0) visit(from, to, units);
+    };
+    if (!part_) return visit_within(wait.from.ns, wait.to.ns);
+    const std::int64_t offset_ns = slot.bounds.wall_offset_ns;
+    const std::int64_t end_ns = std::min(wait.to.ns, slot.to.ns);
+    std::int64_t second_ns = std::max(wait.from.ns, slot.from.ns) + offset_ns;
+    second_ns -= second_ns % kNsPerSecond + offset_ns;
+    for (; second_ns < end_ns; second_ns += kNsPerSecond) {
+      visit_within(second_ns + part_->from_ns, second_ns + part_->to_ns);
+    }
   }
   /// The sum of the longest run of slots from `index` on that has a sum or may get one; `slots` is its length. Null:
   /// none, and `slots` is unchanged.
@@ -258,15 +332,18 @@ class SlotSelection {
   bool extract(Touched& slot);
   bool extract_open(Touched& slot);
   bool extract_long_waits(Touched& slot);
-  /// Adds slots for waits that outlast slots.
-  void add_long_waits(std::int64_t step_ns);
+  /// Adds a slot for waits that outlast slots.
+  void add_long_waits();
   /// Their wait in the window, on the wall clock.
   void collect_long_waits();
   bool extract_sealed(Touched& slot);
   /// `counts`, by number in the log: of all samples before, of those that are meant after.
+  void count_in_window(const Touched& slot, std::vector<std::uint32_t>& counts) const;
   template <typename Log>
-  void count_in_window(const Touched& slot, const Log& log, std::vector<std::uint32_t>& counts) const;
+  void count_samples(const Touched& slot, const Log& log, std::vector<std::uint32_t>& counts) const;
   bool read_pairs(const Touched& slot);
+  /// Not left out by hides_idle.
+  [[nodiscard]] bool shows(StackRef ref) const;
   /// Sets the slots' weights so that all count in units of one period. `windows` are the slots'.
   void unify_periods(std::span<const WallWindow> windows);
   void warn(std::optional<WallWindow> retained);
@@ -283,11 +360,6 @@ class SlotSelection {
   std::vector<std::shared_ptr<const Histogram>> sums_;  ///< that views of visitors point into
   std::vector<std::uint32_t> sum_of_;                   ///< by stack key: scratch of make_sum(), otherwise all 0
   std::vector<Pair> pairs_;                             ///< of one slot, by number in its log
-  struct WallWait {
-    std::uint32_t thread = 0;
-    std::uint32_t stack_key = 0;
-    WallWindow window;
-  };
   std::vector<WallWait> long_waits_;
   AnswerFacts facts_;
   bool none_exact_ = false;

@@ -34,12 +34,11 @@ struct Steps {
 
 class StepWalk {
  public:
-  /// `waits_by_ns`: see SlotSelection.
-  StepWalk(const SnapshotData& snapshot, const Selection& selection, QueryBudget& budget, std::int64_t waits_by_ns)
+  StepWalk(const SnapshotData& snapshot, const Selection& selection, QueryBudget& budget)
       : snapshot_(snapshot),
         selection_(selection),
         budget_(budget),
-        slots_(snapshot, selection, budget, SlotSelection::Want::kCounts, waits_by_ns),
+        slots_(snapshot, selection, budget),
         states_(snapshot) {}
 
   [[nodiscard]] SlotSelection& slots() { return slots_; }
@@ -73,6 +72,13 @@ class StepWalk {
     };
     if (slots_.is_exact(slot)) {
       const auto [first, last] = slots_.sample_times(slot);
+      if (step_at(first) != step_at(last) && slots_.is_waiting(slot)) {
+        return slots_.for_each_wait_of(
+            slot, [&](const SlotSelection::PartOfWait& wait, std::uint32_t thread, StackRef ref) {
+              for_each_step_of(wait, steps,
+                               [&](std::size_t step, std::uint64_t units) { visit_stack(step, thread, ref, units); });
+            });
+      }
       if (step_at(first) != step_at(last)) {
         return slots_.for_each_sample_of(slot, [&](const LoggedSample& sample, std::uint32_t thread, StackRef ref) {
           visit_stack(step_at(sample.time), thread, ref, slots_.weight(slot));
@@ -93,6 +99,23 @@ class StepWalk {
   }
 
  private:
+  /// visit(step, units) for its part in each step.
+  template <typename F>
+  static void for_each_step_of(const SlotSelection::PartOfWait& wait, const Steps& steps, F&& visit) {
+    const auto length = static_cast<double>(wait.to.ns - wait.from.ns);
+    std::uint64_t told = 0;
+    for (std::size_t step = steps.of(wait.from); told < wait.units; ++step) {
+      const bool is_last = step >= steps.of({wait.to.ns - 1});
+      const std::int64_t until_ns = steps.start.ns + static_cast<std::int64_t>(step + 1) * steps.step_ns - wait.from.ns;
+      const auto units =
+          is_last
+              ? wait.units
+              : static_cast<std::uint64_t>(static_cast<double>(wait.units) * static_cast<double>(until_ns) / length);
+      if (units > told) visit(step, units - told);
+      told = std::max(told, units);
+    }
+  }
+
   const SnapshotData& snapshot_;
   const Selection& selection_;
   QueryBudget& budget_;

@@ -14,17 +14,17 @@ namespace {
 constexpr std::uint32_t kNone = 0xffffffffU;
 
 /// A step of time whose samples are not kept one by one is made of whole minutes, or of what they are kept by.
-std::int64_t whole_steps(std::int64_t step_ns, std::int64_t resolution_ns = kNsPerMinute) {
+std::int64_t whole_steps(std::int64_t step_ns, std::int64_t resolution_ns) {
   return step_ns % resolution_ns == 0 ? step_ns : (step_ns / resolution_ns + 1) * resolution_ns;
 }
 
 class TimelineBuilder {
  public:
-  TimelineBuilder(const SnapshotData& snapshot, const Selection& selection, std::int64_t step_ns, QueryBudget& budget)
+  TimelineBuilder(const SnapshotData& snapshot, const Selection& selection, QueryBudget& budget)
       : snapshot_(snapshot),
         selection_(selection),
         budget_(budget),
-        walk_(snapshot, selection, budget, whole_steps(step_ns)),
+        walk_(snapshot, selection, budget),
         slots_(walk_.slots()),
         states_(walk_.states()) {}
 
@@ -140,7 +140,7 @@ class TimelineBuilder {
 
 Result<Timeline> timeline(const Snapshot& snapshot, const Selection& selection, std::int64_t step_ns,
                           std::size_t most_processes, QueryBudget& budget) {
-  return TimelineBuilder(snapshot.data(), selection, step_ns, budget).build(step_ns, most_processes);
+  return TimelineBuilder(snapshot.data(), selection, budget).build(step_ns, most_processes);
 }
 
 }  // namespace flamed::store

@@ -69,22 +69,33 @@ Result<std::vector<std::vector<WorstWait>>> worst_waits(const Snapshot& snapshot
   const Snapshot waits = measured(snapshot, Measure::kWait, true);
   const SnapshotData& data = waits.data();
   selection.window = {minutes.front().start, {minutes.back().start.ns + kNsPerMinute}};
-  StepWalk walk(data, selection, budget, kNsPerMinute);
-  // Waits are not kept one by one, so a slot is in one step.
-  const Steps steps{selection.window.from, kNsPerMinute, 1};
+  StepWalk walk(data, selection, budget);
+  const std::int64_t length_ns = selection.window.to.ns - selection.window.from.ns;
+  const Steps steps{selection.window.from, kNsPerMinute, static_cast<std::size_t>(length_ns / kNsPerMinute)};
+  constexpr std::size_t kNone = ~std::size_t{0};
+  std::vector<std::size_t> minute_at(steps.count, kNone);
+  for (std::size_t i = 0; i < minutes.size(); ++i) minute_at[steps.of(minutes[i].start)] = i;
   Quality quality;
   std::vector<Sums> sums(minutes.size());
   for (std::size_t slot = 0; slot < walk.slots().size(); ++slot) {
     // The clock may have drifted since the slot began.
     const SlotBounds& bounds = walk.slots().bounds(slot);
-    const std::int64_t middle_ns = bounds.wall_start().ns + (bounds.end.ns - bounds.start.ns) / 2;
-    const WallTime start{middle_ns - middle_ns % kNsPerMinute};
-    const auto minute = std::lower_bound(minutes.begin(), minutes.end(), start,
-                                         [](const PressedMinute& each, WallTime time) { return each.start < time; });
-    if (minute == minutes.end() || minute->start != start) continue;
-    Sums& of_minute = sums[static_cast<std::size_t>(minute - minutes.begin())];
-    const bool is_counted = walk.for_each_of(slot, steps, 0, quality, [&](const StepWalk::Part& part) {
-      if (part.reason && !is_chosen(*part.reason)) of_minute[{part.process, *part.reason}] += part.ns();
+    const std::size_t of_counts = steps.of({bounds.wall_start().ns + (bounds.end.ns - bounds.start.ns) / 2});
+    // Some of its waits may have begun earlier.
+    std::size_t first = of_counts;
+    std::size_t last = of_counts;
+    if (walk.slots().is_exact(slot)) {
+      const auto [earliest, latest] = walk.slots().sample_times(slot);
+      first = steps.of({earliest.ns + bounds.wall_offset_ns});
+      last = steps.of({latest.ns + bounds.wall_offset_ns});
+    }
+    const auto is_none = [&](std::size_t minute) { return minute == kNone; };
+    const auto begin = minute_at.begin() + static_cast<std::ptrdiff_t>(first);
+    if (first <= last && std::all_of(begin, begin + static_cast<std::ptrdiff_t>(last - first + 1), is_none)) continue;
+    const bool is_counted = walk.for_each_of(slot, steps, of_counts, quality, [&](const StepWalk::Part& part) {
+      const std::size_t minute = minute_at[part.step];
+      if (minute == kNone || !part.reason || is_chosen(*part.reason)) return;
+      sums[minute][{part.process, *part.reason}] += part.ns();
     });
     if (!is_counted) return budget.error();
   }

@@ -21,9 +21,10 @@ void SealedSlots::drop_oldest() {
 bool SealedSlots::drop_oldest_log() {
   if (without_log_ == slots_.size()) return false;
   SealedSlot& sealed = slots_[without_log_++];
-  if (!sealed.log) return true;
-  give_back_log(sealed);
+  if (!sealed.log && !sealed.wait_log) return true;
+  give_back_logs(sealed);
   sealed.log = nullptr;
+  sealed.wait_log = nullptr;
   view_ = nullptr;
   return true;
 }
@@ -37,22 +38,32 @@ void SealedSlots::take(const SealedSlot& sealed) {
   budget_.take(sealed.slot->bytes());
   bytes_ += sealed.slot->bytes();
   entries_ += sealed.slot->histogram.entry_count();
-  if (!sealed.log) return;
-  log_budget_.take(sealed.log->bytes());
-  logged_samples_ += sealed.log->count();
+  if (sealed.log) {
+    log_budget_.take(sealed.log->bytes());
+    logged_samples_ += sealed.log->count();
+  }
+  if (sealed.wait_log) {
+    log_budget_.take(sealed.wait_log->bytes());
+    logged_waits_ += sealed.wait_log->count();
+  }
 }
 
 void SealedSlots::give_back(const SealedSlot& sealed) {
   budget_.give_back(sealed.slot->bytes());
   bytes_ -= sealed.slot->bytes();
   entries_ -= sealed.slot->histogram.entry_count();
-  give_back_log(sealed);
+  give_back_logs(sealed);
 }
 
-void SealedSlots::give_back_log(const SealedSlot& sealed) {
-  if (!sealed.log) return;
-  log_budget_.give_back(sealed.log->bytes());
-  logged_samples_ -= sealed.log->count();
+void SealedSlots::give_back_logs(const SealedSlot& sealed) {
+  if (sealed.log) {
+    log_budget_.give_back(sealed.log->bytes());
+    logged_samples_ -= sealed.log->count();
+  }
+  if (sealed.wait_log) {
+    log_budget_.give_back(sealed.wait_log->bytes());
+    logged_waits_ -= sealed.wait_log->count();
+  }
 }
 
 }  // namespace flamed::store

@@ -25,7 +25,7 @@ class SealedSlots {
   /// Without asking whether there is room.
   void push(SealedSlot sealed);
   void drop_oldest();
-  /// Drops the log of the oldest slot that may have one. False: there is no such slot.
+  /// Drops the logs of the oldest slot that may have some. False: there is no such slot.
   bool drop_oldest_log();
 
   /// make(the slot as it is) returns what takes its place: the same minute with less in it. Its bytes are free
@@ -51,11 +51,12 @@ class SealedSlots {
   [[nodiscard]] std::size_t bytes() const { return bytes_; }  ///< without their logs
   [[nodiscard]] std::size_t entry_count() const { return entries_; }
   [[nodiscard]] std::size_t logged_samples() const { return logged_samples_; }
+  [[nodiscard]] std::size_t logged_waits() const { return logged_waits_; }
 
  private:
   void take(const SealedSlot& sealed);
   void give_back(const SealedSlot& sealed);
-  void give_back_log(const SealedSlot& sealed);
+  void give_back_logs(const SealedSlot& sealed);
 
   Budget& budget_;
   Budget& log_budget_;
@@ -65,6 +66,7 @@ class SealedSlots {
   std::size_t bytes_ = 0;
   std::size_t entries_ = 0;
   std::size_t logged_samples_ = 0;
+  std::size_t logged_waits_ = 0;
 };
 
 }  // namespace flamed::store

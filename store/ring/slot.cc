@@ -2,6 +2,7 @@
 #include "store/ring/slot.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "store/model/measure.h"
@@ -82,26 +83,36 @@ SealedSlot thin(const SealedSlot& sealed, const Thinning& how, std::uint64_t& sa
   std::vector<std::uint32_t> row_of;  // by number in the log
   std::vector<std::uint32_t> places;
   Slot slot = thin_slot(*sealed.slot, how, samples, row_of, places);
-  if (sealed.slot->waits != nullptr) {
-    // Their units are no samples.
-    std::uint64_t units = 0;
-    std::vector<std::uint32_t> unused_rows;
-    std::vector<std::uint32_t> unused_places;
-    slot.waits = std::make_shared<const Slot>(thin_slot(*sealed.slot->waits, how, units, unused_rows, unused_places));
-  }
+  const auto moved = [](std::uint32_t& entry, std::span<const std::uint32_t> rows, std::span<const std::uint32_t> to) {
+    if (rows[entry] == kGone) return false;
+    entry = to[rows[entry]];
+    return true;
+  };
   SealedSlot thinned;
-  thinned.slot = std::make_shared<const Slot>(std::move(slot));
   if (sealed.log) {
     std::vector<LoggedSample> kept;
     kept.reserve(sealed.log->count());
     const auto keep = [&](LoggedSample sample) {
-      if (row_of[sample.entry] == kGone) return;
-      sample.entry = places[row_of[sample.entry]];
-      kept.push_back(sample);
+      if (moved(sample.entry, row_of, places)) kept.push_back(sample);
     };
     if (sealed.log->count() != 0) sealed.log->for_each(sealed.log->first(), {sealed.log->last().ns + 1}, keep);
     thinned.log = std::make_shared<const SampleLog>(std::move(kept));
   }
+  if (sealed.slot->waits != nullptr) {
+    // Their units are no samples.
+    std::uint64_t units = 0;
+    row_of.clear();
+    slot.waits = std::make_shared<const Slot>(thin_slot(*sealed.slot->waits, how, units, row_of, places));
+  }
+  if (sealed.wait_log) {
+    std::vector<LoggedWait> kept;
+    kept.reserve(sealed.wait_log->count());
+    sealed.wait_log->for_each([&](LoggedWait wait) {
+      if (moved(wait.entry, row_of, places)) kept.push_back(wait);
+    });
+    thinned.wait_log = std::make_shared<const WaitLog>(kept);
+  }
+  thinned.slot = std::make_shared<const Slot>(std::move(slot));
   return thinned;
 }
 
@@ -109,6 +120,7 @@ OpenSlot::OpenSlot(Budget& budget, Budget& log_budget, SlotBounds slot_bounds, s
     : bounds(slot_bounds),
       sequence(slot_sequence),
       log(log_budget),
+      wait_log(log_budget),
       budget_(budget),
       log_budget_(log_budget),
       entries_(budget),
@@ -127,7 +139,6 @@ SlotBounds OpenSlot::bounds_of_waits() const {
 OpenSlot& OpenSlot::waits() {
   if (waits_ == nullptr) {
     waits_ = std::make_unique<OpenSlot>(budget_, log_budget_, bounds_of_waits(), sequence);
-    waits_->log.discard();
   }
   return *waits_;
 }
@@ -149,7 +160,8 @@ Slot OpenSlot::View::until(MonotonicTime time) const {
 }
 
 OpenSlot::View OpenSlot::view() {
-  View view{bounds, sequence, quality, entries_.view(), entry_count(), log.view(), nullptr, long_waits_};
+  View view{bounds,     sequence, quality,         entries_.view(), entry_count(),
+            log.view(), nullptr,  wait_log.view(), long_waits_};
   if (waits_ != nullptr) {
     waits_->bounds = bounds_of_waits();
     view.waits = std::make_shared<const View>(waits_->view());
@@ -181,19 +193,27 @@ OpenSlot::Count OpenSlot::count(std::uint32_t thread, StackRef ref, Room room, s
   return {Counted::kFirstTime, *id};
 }
 
-SealedSlot OpenSlot::seal() {
+Slot OpenSlot::seal_counts(std::vector<std::uint32_t>& places) {
   std::vector<HistogramEntry> rows;
   rows.reserve(entries_.size());
   entries_.for_each([&](std::uint32_t id) { rows.push_back(entries_[id]); });
+  return {bounds, sequence, quality, Histogram(rows, &places), 0, nullptr, long_waits_};
+}
+
+SealedSlot OpenSlot::seal() {
   std::vector<std::uint32_t> places;
-  Slot slot{bounds, sequence, quality, Histogram(rows, &places), 0, nullptr, long_waits_};
+  Slot slot = seal_counts(places);
+  SealedSlot sealed;
+  sealed.log = log.seal(places);
   if (waits_ != nullptr) {
     waits_->bounds = bounds_of_waits();
-    Slot waits = *waits_->seal().slot;
+    Slot waits = waits_->seal_counts(places);
     waits.edition = kWaitsEdition;
     slot.waits = std::make_shared<const Slot>(std::move(waits));
   }
-  return {std::make_shared<const Slot>(std::move(slot)), log.seal(places)};
+  sealed.wait_log = wait_log.seal(places);
+  sealed.slot = std::make_shared<const Slot>(std::move(slot));
+  return sealed;
 }
 
 }  // namespace flamed::store

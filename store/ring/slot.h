@@ -18,6 +18,7 @@
 #include "store/model/quality.h"
 #include "store/ring/histogram.h"
 #include "store/ring/sample_log.h"
+#include "store/ring/wait_log.h"
 
 namespace flamed::store {
 
@@ -68,11 +69,12 @@ struct Slot {
   }
 };
 
-/// A sealed slot, and its single samples as long as they are kept.
+/// A sealed slot, and its single samples and waits as long as they are kept, else null. Their entries are numbered as
+/// the stacks of the histogram are visited, those of waits as in the histogram of `Slot::waits`.
 struct SealedSlot {
   std::shared_ptr<const Slot> slot;
-  std::shared_ptr<const SampleLog>
-      log{};  ///< its entries are numbered as the histogram's stacks are visited; may be null
+  std::shared_ptr<const SampleLog> log{};
+  std::shared_ptr<const WaitLog> wait_log{};
 };
 
 /// How to reduce the samples of some threads, to free their stacks.
@@ -84,7 +86,7 @@ struct Thinning {
   std::function<std::optional<Truncation>(StackRef)> truncation_of;
 };
 
-/// The copy that replaces the slot, with its log, if it has one. Adds the number of samples whose stacks were dropped
+/// The copy that replaces the slot, with its logs, if it has some. Adds the number of samples whose stacks were dropped
 /// to `samples`.
 SealedSlot thin(const SealedSlot& sealed, const Thinning& how, std::uint64_t& samples);
 
@@ -102,15 +104,11 @@ class OpenSlot {
     std::uint32_t entry_count = 0;
     OpenSampleLog::View log{};  ///< its entries are indexes into `entries`
     std::shared_ptr<const View> waits{};
+    std::optional<OpenWaitLog::View> wait_log{};  ///< its entries are indexes into those of `waits`
     std::vector<LongWait> long_waits{};
 
     /// The slot as if it ended then, without its log and its waits.
     [[nodiscard]] Slot until(MonotonicTime time) const;
-    [[nodiscard]] View without_log() const {
-      View view = *this;
-      view.log = OpenSampleLog::View::discarded();
-      return view;
-    }
   };
 
   /// The last places are reserved for stacks that were cut for lack of room, so that a slot without room for new
@@ -129,7 +127,7 @@ class OpenSlot {
 
   /// With kFirstTime the caller must mark the thread and the stack as used by this slot.
   Count count(std::uint32_t thread, StackRef ref, Room room, std::uint32_t amount = 1);
-  /// The slot of the waiting time in these bounds. It has no log.
+  /// The slot of the waiting time in these bounds. Its single waits are in `wait_log` of this one.
   OpenSlot& waits();
   /// False: there is no room.
   bool add_long_wait(const LongWait& wait);
@@ -143,11 +141,14 @@ class OpenSlot {
   const std::uint32_t sequence;
   Quality quality;
   OpenSampleLog log;
+  OpenWaitLog wait_log;
 
  private:
   static constexpr std::size_t kReserveCount = 256;
 
   [[nodiscard]] SlotBounds bounds_of_waits() const;
+  /// Without the waits. `places`: where each entry went.
+  [[nodiscard]] Slot seal_counts(std::vector<std::uint32_t>& places);
 
   static std::uint64_t hash_of(std::uint32_t thread, std::uint32_t stack_key) {
     return mix((std::uint64_t{thread} << 32) | stack_key);

@@ -140,13 +140,22 @@ bool SlotRing::count(OpenSlot& slot, std::uint32_t thread, StackRef ref, const S
     tree_.mark_used(ref.stack, slot.sequence, division_.note_first_seen(sample.owner));
     threads_.mark_used(thread, slot.sequence);
   }
-  if (!amount.is_waiting) keep(slot, count.entry, sample);
+  if (amount.is_waiting) {
+    keep_wait(slot, count.entry, amount);
+  } else {
+    keep(slot, count.entry, sample);
+  }
   return true;
 }
 
 void SlotRing::keep(OpenSlot& slot, std::uint32_t entry, const StackSample& sample) {
   while (slot.log.needs_room() && sealed_.drop_oldest_log()) continue;
   slot.log.append({sample.time, entry, sample.cpu});
+}
+
+void SlotRing::keep_wait(OpenSlot& slot, std::uint32_t entry, const Amount& amount) {
+  while (slot.wait_log.needs_room() && sealed_.drop_oldest_log()) continue;
+  slot.wait_log.append({amount.from, amount.to, amount.units, entry});
 }
 
 void SlotRing::mark_used(OpenSlot& slot, std::uint32_t thread, StackRef ref) {
@@ -385,6 +394,7 @@ void SlotRing::count_logs(StoreStats& stats) const {
   stats.exact_bytes = log_budget_.used_bytes();
   stats.exact_budget_bytes = log_budget_.limit_bytes();
   stats.exact_samples = sealed_.logged_samples();
+  stats.exact_waits = sealed_.logged_waits();
   for (const auto& slot : open_) {
     stats.exact_samples += slot->log.count();
     if (!slot->log.whole()) return;

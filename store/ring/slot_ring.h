@@ -46,6 +46,7 @@ class SlotRing {
   struct Amount {
     std::uint32_t units = 1;
     bool is_waiting = false;
+    MonotonicTime from{}, to{};  ///< of waiting: when that was
 
     [[nodiscard]] OpenSlot& part_of(OpenSlot& slot) const { return is_waiting ? slot.waits() : slot; }
   };
@@ -129,6 +130,8 @@ class SlotRing {
   /// Keeps the sample of a pair that was counted. The oldest minute's samples make room for the newest's; a log that
   /// alone is larger than all of the room is given up.
   void keep(OpenSlot& slot, std::uint32_t entry, const StackSample& sample);
+  /// Likewise, waiting time.
+  void keep_wait(OpenSlot& slot, std::uint32_t entry, const Amount& amount);
   void count_logs(StoreStats& stats) const;
 
   /// Lets go of what there is most of: of those who have more than a share, 1/`share` of what is theirs in sealed

@@ -31,8 +31,8 @@ namespace flamed::store {
 struct Limits {
   std::int64_t retention_ns = 24 * 60 * kNsPerMinute;
   std::size_t budget_bytes = 256U << 20;
-  /// The part of `budget_bytes` for single samples of the newest minutes. The minutes' histograms have the rest. Empty:
-  /// a quarter, which at 99 Hz is enough for more than three hours of 8 busy CPUs.
+  /// The part of `budget_bytes` for single samples and waits of the newest minutes. The minutes' histograms have the
+  /// rest. Empty: a quarter, which at 99 Hz is enough for more than three hours of 8 busy CPUs.
   std::optional<std::size_t> exact_budget_bytes{};
 };
 
@@ -79,9 +79,10 @@ struct StoreStats {
   std::uint64_t slots_dropped_for_memory = 0;  ///< by give_back()
   std::uint64_t given_back_bytes = 0;          ///< likewise
   std::optional<WallTime> oldest;              ///< start of the oldest slot held, or of sampling in it
-  std::size_t exact_bytes = 0;                 ///< of single samples; part of used_bytes
+  std::size_t exact_bytes = 0;                 ///< of single samples and waits; part of used_bytes
   std::size_t exact_budget_bytes = 0;          ///< the limit of exact_bytes
   std::size_t exact_samples = 0;
+  std::size_t exact_waits = 0;
   /// Start of the oldest minute with single samples, or of sampling in it.
   std::optional<WallTime> exact_from;
   std::array<GapLog::Total, kGapReasonCount> gaps{};  ///< since start

@@ -17,13 +17,15 @@ void WaitCounter::add(const WaitSample& wait) {
     return;
   }
   std::int64_t rest_ns = 0;
+  MonotonicTime since = wait.last_seen.value_or(sample.time);
   if (known) {
-    count_span(*known, wait.last_seen.value_or(std::min(seen_, sample.time)));
+    since = wait.last_seen.value_or(std::min(seen_, sample.time));
+    count_span(*known, since);
     rest_ns = known->rest_ns;
   }
-  store_unseen(sample, WaitReason::kRunQueue, units_of(wait.queued_ns, rest_ns));
-  store_unseen(sample, WaitReason::kDisk, units_of(wait.disk_ns, rest_ns));
-  const std::optional<SlotRing::Place> place = store(sample, units_of(wait.waited_ns, rest_ns));
+  store_unseen(sample, WaitReason::kRunQueue, since, units_of(wait.queued_ns, rest_ns));
+  store_unseen(sample, WaitReason::kDisk, since, units_of(wait.disk_ns, rest_ns));
+  const std::optional<SlotRing::Place> place = store(sample, since, units_of(wait.waited_ns, rest_ns));
   if (!place || !ring_.standing_waits().put(sample.tid, {place->thread, place->ref.key(), sample.time, rest_ns})) {
     ring_.standing_waits().remove(sample.tid);
   }
@@ -51,18 +53,20 @@ std::uint32_t WaitCounter::units_of(std::int64_t ns, std::int64_t& rest_ns) {
   return static_cast<std::uint32_t>(units);
 }
 
-std::optional<SlotRing::Place> WaitCounter::store(const StackSample& sample, std::uint32_t units) {
+std::optional<SlotRing::Place> WaitCounter::store(const StackSample& sample, MonotonicTime since, std::uint32_t units) {
   OpenSlot* const slot = ring_.slot_for(sample.time);
-  return ring_.add(slot != nullptr ? slot : ring_.open().front().get(), sample, {units, true});
+  // Some of it may be from before, told only now.
+  const MonotonicTime from{std::min(since.ns, sample.time.ns - units * kWaitUnitNs)};
+  return ring_.add(slot != nullptr ? slot : ring_.open().front().get(), sample, {units, true, from, sample.time});
 }
 
-void WaitCounter::store_unseen(const StackSample& sample, WaitReason reason, std::uint32_t units) {
+void WaitCounter::store_unseen(const StackSample& sample, WaitReason reason, MonotonicTime since, std::uint32_t units) {
   if (units == 0) return;
   const Frame why = wait_frame(reason);
   StackSample unseen = sample;
   unseen.frames = {&why, 1};
   unseen.truncation.reset();
-  static_cast<void>(store(unseen, units));
+  static_cast<void>(store(unseen, since, units));
 }
 
 void WaitCounter::count_span(StandingWait& wait, MonotonicTime until) {
@@ -78,8 +82,8 @@ void WaitCounter::count_span(StandingWait& wait, MonotonicTime until) {
     const MonotonicTime end = is_last ? until : std::min(until, slot->bounds.end);
     if (end <= from) continue;
     const std::uint32_t units = units_of(end.ns - from.ns, wait.rest_ns);
+    if (units != 0) count_units(*slot, wait, {units, true, from, end});
     from = end;
-    if (units != 0) count_units(*slot, wait, units);
   }
 }
 
@@ -91,22 +95,22 @@ void WaitCounter::count_long_wait(OpenSlot& slot, StandingWait& wait, MonotonicT
   ring_.mark_used(slot, wait.thread, StackRef::from_key(wait.stack_key));
 }
 
-void WaitCounter::count_units(OpenSlot& slot, const StandingWait& wait, std::uint32_t units) {
+void WaitCounter::count_units(OpenSlot& slot, const StandingWait& wait, SlotRing::Amount amount) {
   const StackRef ref = StackRef::from_key(wait.stack_key);
   StackSample sample;
   sample.owner = ring_.threads()[wait.thread].owner;
   Quality& quality = slot.waits().quality;
-  if (!ring_.count(slot, wait.thread, ref, sample, {units, true})) {
-    quality.lost[static_cast<std::size_t>(Loss::kStoreFull)] += units;
+  if (!ring_.count(slot, wait.thread, ref, sample, amount)) {
+    quality.lost[static_cast<std::size_t>(Loss::kStoreFull)] += amount.units;
     return;
   }
   const std::optional<Truncation> truncation =
       ref.cut ? std::optional(Truncation::kStoreFull) : ring_.tree().truncation_of(ref.stack);
-  (truncation ? quality.truncated[static_cast<std::size_t>(*truncation)] : quality.whole) += units;
+  (truncation ? quality.truncated[static_cast<std::size_t>(*truncation)] : quality.whole) += amount.units;
 }
 
 void WaitCounter::replace_stack(const StandingWait& known, const StackSample& sample) {
-  if (const std::optional<SlotRing::Place> place = store(sample, 0)) {
+  if (const std::optional<SlotRing::Place> place = store(sample, sample.time, 0)) {
     ring_.standing_waits().put(sample.tid, {place->thread, place->ref.key(), known.from, known.rest_ns});
   }
 }

@@ -36,13 +36,14 @@ class WaitCounter {
  private:
   /// Whole units of the time; the rest is for the next time.
   static std::uint32_t units_of(std::int64_t ns, std::int64_t& rest_ns);
-  std::optional<SlotRing::Place> store(const StackSample& sample, std::uint32_t units);
+  /// Time that was waited since `since`, at the latest when the sample was taken.
+  std::optional<SlotRing::Place> store(const StackSample& sample, MonotonicTime since, std::uint32_t units);
   /// Time that no visit has seen: why is known, where is not.
-  void store_unseen(const StackSample& sample, WaitReason reason, std::uint32_t units);
+  void store_unseen(const StackSample& sample, WaitReason reason, MonotonicTime since, std::uint32_t units);
   /// Counts the wait from its beginning to `until` in the open slots. What is older than these is a long wait.
   void count_span(StandingWait& wait, MonotonicTime until);
   void count_long_wait(OpenSlot& slot, StandingWait& wait, MonotonicTime until);
-  void count_units(OpenSlot& slot, const StandingWait& wait, std::uint32_t units);
+  void count_units(OpenSlot& slot, const StandingWait& wait, SlotRing::Amount amount);
   /// Replaces the stack of the thread's wait.
   void replace_stack(const StandingWait& known, const StackSample& sample);
 

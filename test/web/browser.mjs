@@ -183,3 +183,16 @@ export async function inspect(page, name, { troubles = [], ...options } = {}) {
   });
   assert.deepEqual(found, [], name);
 }
+
+// A drag within an element, from and to shares of its width and height.
+export async function drag(page, selector, from, to, { modifier = "", release = true } = {}) {
+  const box = await page.$eval(selector, (element) => element.getBoundingClientRect().toJSON());
+  const point = ([x, y]) => [box.x + x * box.width, box.y + y * box.height];
+  if (modifier !== "") await page.keyboard.down(modifier);
+  await page.mouse.move(...point(from));
+  await page.mouse.down();
+  await page.mouse.move(...point([(from[0] + to[0]) / 2, (from[1] + to[1]) / 2]));
+  await page.mouse.move(...point(to));
+  if (release) await page.mouse.up();
+  if (modifier !== "") await page.keyboard.up(modifier);
+}

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { afterEach, describe, it } from "node:test";
 
-import { Daemon, NOW, answerInstead, answered, inspect, loaded, open, text } from "./browser.mjs";
+import { Daemon, NOW, answerInstead, answered, drag, inspect, loaded, open, text } from "./browser.mjs";
 import { browser, daemon, page, useFixture } from "./fixture.mjs";
 
 const address = async (page) => Object.fromEntries(new URL(await page.evaluate(() => location.href)).searchParams);
@@ -18,19 +18,6 @@ const colours = (page, selector) =>
     for (let i = 0; i < data.length; i += 4) if (data[i + 3] > 0) found.add((data[i] << 16) | (data[i + 1] << 8) | data[i + 2]);
     return found.size;
   });
-
-// A drag within an element, from and to shares of its width and height.
-async function drag(page, selector, from, to, { modifier = "", release = true } = {}) {
-  const box = await page.$eval(selector, (element) => element.getBoundingClientRect().toJSON());
-  const point = ([x, y]) => [box.x + x * box.width, box.y + y * box.height];
-  if (modifier !== "") await page.keyboard.down(modifier);
-  await page.mouse.move(...point(from));
-  await page.mouse.down();
-  await page.mouse.move(...point([(from[0] + to[0]) / 2, (from[1] + to[1]) / 2]));
-  await page.mouse.move(...point(to));
-  if (release) await page.mouse.up();
-  if (modifier !== "") await page.keyboard.up(modifier);
-}
 
 async function hover(page, selector, [x, y]) {
   const box = await page.$eval(selector, (element) => element.getBoundingClientRect().toJSON());
@@ -618,7 +605,7 @@ describe("the heat map", () => {
 
   it("says where its scale ends", async () => {
     await open(page, `${daemon.url}/?pid=4242&heat=1`);
-    assert.match(await text(page, ".heat-legend"), /^0\d+ in 20 ms or more \(99th percentile\)$/);
+    assert.match(await text(page, ".heat-legend"), /^0\d+ samples? in 20 ms or more \(99th percentile\)$/);
   });
 
   it("can be used with the keyboard only", async () => {

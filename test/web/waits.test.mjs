@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 
-import { answerInstead, answered, inspect, loaded, mirror, open, text } from "./browser.mjs";
+import { answerInstead, answered, drag, inspect, loaded, mirror, open, text } from "./browser.mjs";
 import { browser, daemon, page, useFixture } from "./fixture.mjs";
 import { source } from "./source.mjs";
 
@@ -137,10 +137,17 @@ describe("waiting time", () => {
     await inspect(page, "waits-threads");
   });
 
-  it("says why there is no heat map of it", async () => {
+  it("is shown within the second, and a part of it has its graph", async () => {
     await open(page, `${daemon.url}/?${SERVICE}&measure=wait&heat=1`);
-    assert.match(await text(page, "#heat-not"), /only CPU time/);
-    assert.equal(await page.$("#heat"), null);
+    assert.match(await text(page, "#heat-text"), /^\d+ min [\d.]+ s in 600 seconds\. The busiest part of the second is /);
+    assert.match(await text(page, ".heat-legend"), /^0[\d.]+ m?s in 20 ms or more \(99th percentile\)$/);
+    await drag(page, "#heat", [0.3, 0.79], [0.5, 0.66], { release: false });
+    assert.match(await text(page, "#heat-readout"), /ms of each second: [\d.]+ s$/);
+    await answered(page, () => page.mouse.up());
+    assert.equal((await query()).measure, "wait");
+    assert.notEqual((await query()).offset_from, undefined);
+    assert.ok((await names()).includes("Session::lock()"), (await names()).join());
+    await inspect(page, "waits-heatmap");
     assert.deepEqual(page.troubles, []);
   });
 
@@ -159,12 +166,12 @@ describe("waiting time", () => {
     assert.equal((await query()).measure, undefined);
   });
 
-  it("gives up a part of each second, which only samples have", async () => {
+  it("keeps a part of each second that is chosen", async () => {
     await open(page, `${daemon.url}/?${SERVICE}&offset_from=240&offset_to=340`);
     await page.waitForSelector("#measures");
     await answered(page, () => page.click("#measures >> text=Waiting"));
     const asked = await query();
-    assert.deepEqual([asked.offset_from, asked.offset_to, asked.measure], [undefined, undefined, "wait"]);
+    assert.deepEqual([asked.offset_from, asked.offset_to, asked.measure], ["240", "340", "wait"]);
     assert.ok((await names()).includes("Session::lock()"));
   });
 

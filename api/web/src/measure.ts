@@ -9,16 +9,12 @@ import { type Measure, ask, go, question } from "./state";
 import { count, seconds } from "./text";
 
 export const asked = computed<Measure>(() => question.value.measure);
-// Single samples exist only of CPU time.
+// The order of single samples is shown only of CPU time.
 export const isCpu = computed(() => asked.value === "");
 // Whether there is a choice. A link to waiting time shows it as soon as the page is opened.
 export const hasChoice = computed(() => (health.value?.measures ?? []).includes("wait") || !isCpu.value);
 
-export function choose(measure: Measure) {
-  // A part of each second can be chosen only among single samples.
-  const narrower = measure === "" ? {} : { offset_from: "", offset_to: "" };
-  go({ question: { measure, ...narrower }, view: measure === "" ? {} : { around: "" } });
-}
+export const choose = (measure: Measure) => go({ question: { measure } });
 
 export const showIdle = (isShown: boolean) => ask({ idle: isShown ? "show" : "" });
 

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Waiting time in the store, and in its answers.
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "store/model/measure.h"
 #include "store/model/wait_reason.h"
+#include "store/query/heatmap.h"
 #include "store/query/query.h"
 #include "store/query/timeline.h"
 #include "store/query/usage.h"
@@ -269,6 +273,155 @@ TEST_CASE("A timeline has long waits in every step", "[store]") {
     CHECK(line->processes[0].steps[minute].kernel_ns == static_cast<std::uint64_t>(kNsPerMinute));
     CHECK(line->waits[minute][static_cast<std::size_t>(WaitReason::kLock)] == static_cast<std::uint64_t>(kNsPerMinute));
   }
+}
+
+/// Waits for a lock from noon on, for ten seconds; then for half of ten more in waits that nobody has seen; then for a
+/// disk.
+struct ShortWaits : WaitingHost {
+  ShortWaits() {
+    visit(WaitReason::kLock);
+    pass(20);
+    visit(WaitReason::kDisk, 5 * kSecond, MonotonicTime{clock.monotonic().ns - 10 * kSecond});
+    pass(10);
+    store.set_waits_seen(clock.monotonic());
+  }
+  [[nodiscard]] std::uint64_t waited_in(double from_s, double to_s, std::optional<SecondPart> part = {}) const {
+    const auto at = [](double seconds) { return WallTime{kNoon.ns + static_cast<std::int64_t>(seconds * 1e9)}; };
+    Selection selection{{at(from_s), at(to_s)}};
+    selection.part = part;
+    return waited(selection);
+  }
+};
+
+TEST_CASE("A window within a minute has its part of each wait", "[store]") {
+  ShortWaits host;
+  const auto check = [&] {
+    CHECK(host.waited_in(0, 30) == 25'000);
+    CHECK(host.waited_in(2, 5.5) == 3500);
+    CHECK(host.waited_in(10, 20) == 5000);
+    CHECK(host.waited_in(12, 14) == 1000);
+    CHECK(host.waited_in(9, 21) == 1000 + 5000 + 1000);
+    CHECK(host.waited_in(1, 4, SecondPart{250 * kNsPerMs, 500 * kNsPerMs}) == 750);
+    CHECK(host.waited_in(21, 24, SecondPart{0, 100 * kNsPerMs}) == 300);
+  };
+  check();
+  SECTION("also when the minute is over") {
+    host.store.end_wait(kProcess.pid, host.clock.monotonic());
+    host.pass_minutes(5);
+    check();
+    CHECK(host.waited_in(30, 60) == 0);
+    CHECK(host.waited() == 25'000);
+  }
+  SECTION("and a wait that a later minute's visit tells belongs to the time of the wait") {
+    host.pass(60);
+    host.visit(WaitReason::kLock, 30 * kSecond, MonotonicTime{host.clock.monotonic().ns - 40 * kSecond});
+    host.store.end_wait(kProcess.pid, host.clock.monotonic());
+    // For a disk until 12:00:50, then for three quarters of the time until 12:01:30.
+    CHECK(host.waited_in(0, 60) == 15'000 + 30'000 + 7500);
+    CHECK(host.waited_in(60, 90) == 22'500);
+    host.pass_minutes(5);
+    CHECK(host.waited_in(0, 60) == 15'000 + 30'000 + 7500);
+    CHECK(host.waited_in(60, 120) == 22'500);
+    CHECK(host.waited() == 75'000);
+  }
+}
+
+TEST_CASE("A timeline of waits has steps of seconds, and both measures in each", "[store]") {
+  ShortWaits host;
+  host.add({code(16)});
+  QueryBudget unlimited;
+  const auto line = timeline(measured(host.store.snapshot(), Measure::kWall, false), Selection{host.everything()},
+                             kSecond, 1, unlimited);
+  REQUIRE(line);
+  CHECK(line->step_ns == kSecond);
+  REQUIRE(line->steps.size() >= 30);
+  const auto of = [&](std::size_t second, WaitReason reason) {
+    return line->waits[second][static_cast<std::size_t>(reason)];
+  };
+  CHECK(of(3, WaitReason::kLock) == static_cast<std::uint64_t>(kSecond));
+  CHECK(of(13, WaitReason::kDisk) == static_cast<std::uint64_t>(kSecond / 2));
+  CHECK(of(25, WaitReason::kDisk) == static_cast<std::uint64_t>(kSecond));
+  CHECK(line->steps[30].user_ns == static_cast<std::uint64_t>(kPeriodNs));
+}
+
+TEST_CASE("A heat map of waits has each wait in all of its cells, and agrees with selections of them", "[store]") {
+  ShortWaits host;
+  QueryBudget unlimited;
+  const Snapshot waits = measured(host.store.snapshot(), Measure::kWait, false);
+  const auto map = heatmap(waits, Selection{host.everything()}, 7, unlimited);
+  REQUIRE(map);
+  REQUIRE(map->columns >= 30);
+  const auto cell = [&](std::size_t second, std::size_t row) { return map->counts[second * 7 + row]; };
+  CHECK(cell(4, 3) == kUnitsPerSecond / 7 + 1);
+  CHECK(cell(15, 6) == kUnitsPerSecond / 14);
+  CHECK(map->most == cell(4, 3));
+  CHECK(map->total_samples == 25 * kUnitsPerSecond);
+  std::uint64_t sum = 0;
+  for (const std::uint32_t count : map->counts) sum += count;
+  CHECK(sum >= 25 * kUnitsPerSecond - map->counts.size());
+  CHECK(sum <= 25 * kUnitsPerSecond + map->counts.size());
+
+  const auto hidden = heatmap(measured(seen_by(host.store.snapshot(), 1001), Measure::kWait, false),
+                              Selection{host.everything()}, 7, unlimited);
+  REQUIRE(hidden);
+  CHECK(hidden->total_samples == 0);
+}
+
+TEST_CASE("A heat map leaves out threads that wait for work", "[store]") {
+  WaitingHost host;
+  host.visit(WaitReason::kPoll);
+  host.pass(10);
+  host.visit(WaitReason::kLock, 0, host.clock.monotonic());
+  host.pass(1);
+  host.store.set_waits_seen(host.clock.monotonic());
+  QueryBudget unlimited;
+  const auto total = [&](bool hides_idle) {
+    return heatmap(measured(host.store.snapshot(), Measure::kWait, hides_idle), Selection{host.everything()}, 50,
+                   unlimited)
+        .value()
+        .total_samples;
+  };
+  CHECK(total(false) == 11 * kUnitsPerSecond);
+  CHECK(total(true) == kUnitsPerSecond);
+}
+
+TEST_CASE("Where there is no room for single waits, windows are of whole minutes and there is no heat map", "[store]") {
+  WaitingHost host({.exact_budget_bytes = 0});
+  host.visit(WaitReason::kLock);
+  host.pass(20);
+  host.visit(WaitReason::kDisk, 0, host.clock.monotonic());
+  host.store.end_wait(kProcess.pid, host.clock.monotonic());
+  CHECK(host.waited(Selection{{{kNoon.ns + 5 * kSecond}, {kNoon.ns + 6 * kSecond}}}) == 20'000);
+  QueryBudget unlimited;
+  CHECK(heatmap(measured(host.store.snapshot(), Measure::kWait, false), Selection{host.everything()}, 50, unlimited)
+            .error()
+            .code() == ENODATA);
+}
+
+TEST_CASE("Single waits of a busy machine take some ten bytes each", "[store]") {
+  // A hundred threads, each visited every three seconds in another wait, as on a machine with a full share of visits.
+  WaitingHost host;
+  const std::size_t before = host.store.stats().exact_bytes;
+  for (int second = 0; second < 15 * 60; ++second) {
+    host.pass(1);
+    for (std::int32_t tid = 1; tid <= 100; ++tid) {
+      if ((tid + second) % 3 != 0) continue;
+      const std::vector<Frame> frames{code(static_cast<std::uint64_t>(16 + (tid * 7 + second) % 30 * 16)),
+                                      wait_frame(WaitReason::kLock)};
+      WaitSample wait;
+      wait.sample = {{host.clock.monotonic().ns - tid * 7 * kNsPerMs}, kProcess, tid, "worker", frames, {}};
+      wait.last_seen = MonotonicTime{host.clock.monotonic().ns - 3 * kSecond + tid * 13 * kNsPerMs};
+      wait.waited_ns = kSecond / 2 + tid * 3'100'000;
+      wait.queued_ns = kSecond / 4;
+      host.store.add_wait(wait);
+    }
+    host.store.set_waits_seen(host.clock.monotonic());
+  }
+  host.pass_minutes(2);
+  const StoreStats stats = host.store.stats();
+  REQUIRE(stats.exact_waits > 80'000);
+  INFO(stats.exact_waits << " waits in " << stats.exact_bytes - before << " bytes");
+  CHECK(stats.exact_bytes - before < 10 * stats.exact_waits + 200'000);
 }
 
 TEST_CASE("Each process's waits, and each group's, are told by reason", "[store]") {

@@ -12,7 +12,10 @@
 namespace flamed::store::test {
 namespace {
 
+/// Near the end of a minute, so that waits that end now began in it.
 struct PressedHost : TestStore {
+  PressedHost() { pass(59); }
+
   void wait(std::int32_t pid, WaitReason reason, std::int64_t ns) {
     const std::vector<Frame> frames{wait_frame(reason)};
     WaitSample wait;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The waiting time of one thread by reason, and who held the locks for which it waited. Single waits are not kept one by one, so there is nothing to show in the order
+// The waiting time of one thread by reason, and who held the locks for which it waited. They are not shown in the order
 // of time.
 import type { ThreadUsage } from "../answers";
 import { choose } from "../measure";
@@ -51,7 +51,7 @@ export function ThreadWaits({ thread }: { thread: ThreadUsage | null }) {
         </table>
       )}
       <p class="note">
-        Waits are summed up, not kept one by one: only CPU time has an order.{" "}
+        Only CPU time is shown in the order of time; waits are summed up.{" "}
         <button type="button" class="quiet" onClick={() => choose("")}>Show CPU time</button>
       </p>
     </div>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samples by second and part of the second, to show events of fractions of a second. A rectangle in it, or a stretch of
-// time, selects the flame graph of just that.
+// Samples, or waiting time, by second and part of the second, to show events of fractions of a second. A rectangle in it,
+// or a stretch of time, selects the flame graph of just that.
 import { computed, effect, signal, useComputed, useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 
@@ -8,11 +8,11 @@ import "./heatmap.css";
 import type { Heatmap as Answer } from "../answers";
 import { addressWith } from "../api";
 import { Asking } from "../asking";
-import { isCpu } from "../measure";
+import { worth } from "../measure";
 import { askedWindow, profile } from "../questions";
 import { ask, go, look, question, view, windowAndSelection } from "../state";
 import { Waiting } from "../states";
-import { count, printable } from "../text";
+import { count, printable, seconds } from "../text";
 import { isDark } from "../theme";
 import { HeatCanvas } from "./heat_canvas";
 import { type Chosen, HeatGrid, type Selected, isStretch, offsets } from "./heat_grid";
@@ -42,7 +42,7 @@ const PICKS: readonly ["" | "time", string, string][] = [
 const isPart = computed(() => question.value.offset_from !== "" || question.value.offset_to !== "");
 
 const heatmap = new Asking<Answer>(() => {
-  if (!view.value.heat || !isCpu.value) return null;
+  if (!view.value.heat) return null;
   const parameters = windowAndSelection(question.value);
   const context = around.value;
   if (context !== null) {
@@ -67,7 +67,13 @@ const isStretchChosen = computed(() => selected.value !== null && !isPart.value 
 // Where the shown map's scale ends.
 const cap = signal<number | null>(null);
 
-const counted = (number: number, what: string) => `${count(number)} ${what}${number === 1 ? "" : "s"}`;
+// Samples as a number; units of waiting time as a time.
+function told(samples: number): string {
+  const answer = heatmap.answer.value;
+  if (answer !== null && answer.measure !== "cpu") return seconds(samples * worth(answer));
+  return `${count(samples)} ${samples === 1 ? "sample" : "samples"}`;
+}
+
 const at = (ms: number) => new Date(ms).toISOString();
 
 function choose(grid: HeatGrid, chosen: Chosen) {
@@ -88,23 +94,23 @@ function chooseAll() {
   });
 }
 
-function told(grid: HeatGrid, chosen: Chosen) {
+function readout(grid: HeatGrid, chosen: Chosen) {
   const { from, to, offsetFrom, offsetTo } = grid.selected(chosen);
-  if (isStretch(chosen)) return `${moment(from)} – ${moment(to)}: ${counted(grid.sum(chosen), "sample")}`;
-  return `${moment(from)} – ${moment(to)}, ${offsets(offsetFrom, offsetTo)} of each second: ${counted(grid.sum(chosen), "sample")}`;
+  if (isStretch(chosen)) return `${moment(from)} – ${moment(to)}: ${told(grid.sum(chosen))}`;
+  return `${moment(from)} – ${moment(to)}, ${offsets(offsetFrom, offsetTo)} of each second: ${told(grid.sum(chosen))}`;
 }
 
-// A description in words: the parts of the second with the most samples, and the hottest place.
+// A description in words: the parts of the second with the most, and the hottest place.
 function describe(grid: HeatGrid): string {
   const hottest = grid.hottest();
-  if (hottest.count === 0) return "No samples.";
+  if (hottest.count === 0) return "Nothing.";
   const rows = grid.byRow();
   const total = rows.reduce((sum, value) => sum + value, 0);
   const busiest = rows.indexOf(Math.max(...rows));
   const place = grid.selected({ firstColumn: hottest.column, lastColumn: hottest.column, firstRow: hottest.row, lastRow: hottest.row });
   const row = grid.selected({ firstColumn: 0, lastColumn: 0, firstRow: busiest, lastRow: busiest });
-  return `${count(total)} samples in ${count(grid.columns * grid.secondsPerColumn)} seconds. The busiest part of the second is ${offsets(row.offsetFrom, row.offsetTo)}, `
-    + `with ${((100 * rows[busiest]) / total).toFixed(1)} % of the samples. The hottest place is at ${moment(place.from)}, ${offsets(place.offsetFrom, place.offsetTo)}, with ${count(hottest.count)}.`;
+  return `${told(total)} in ${count(grid.columns * grid.secondsPerColumn)} seconds. The busiest part of the second is ${offsets(row.offsetFrom, row.offsetTo)}, `
+    + `with ${((100 * rows[busiest]) / total).toFixed(1)} % of it. The hottest place is at ${moment(place.from)}, ${offsets(place.offsetFrom, place.offsetTo)}, with ${told(hottest.count)}.`;
 }
 
 function Axis({ grid, width }: { grid: HeatGrid; width: number }) {
@@ -166,11 +172,11 @@ function Map() {
   const isCut = around.value === null && window !== null && window.to_ms - window.from_ms > LONGEST_MS;
   return (
     <div class="heat-body">
-      <p id="heat-readout" class="heat-readout" aria-live="polite">{shown !== null && target !== null ? told(shown, target) : "\u00a0"}</p>
+      <p id="heat-readout" class="heat-readout" aria-live="polite">{shown !== null && target !== null ? readout(shown, target) : "\u00a0"}</p>
       <div class="heat-stage">
         <Waiting asking={heatmap} what="the heat map" />
         <span class="heat-side" aria-hidden="true"><span>1 s</span><span>½ s</span><span>0</span></span>
-        <canvas id="heat" ref={canvas} tabIndex={0} role="application" aria-roledescription="heat map" aria-label="Samples by second and part of the second"
+        <canvas id="heat" ref={canvas} tabIndex={0} role="application" aria-roledescription="heat map" aria-label="Time by second and part of the second"
           aria-describedby="heat-text heat-help" />
         {problem !== null && (
           <div id="heat-problem" class="heat-problem" role="status">
@@ -197,7 +203,7 @@ function Map() {
 
 export function HeatToggle() {
   const isOpen = view.value.heat;
-  return <button type="button" id="heat-toggle" aria-pressed={isOpen} title="Samples by second and part of the second" onClick={() => look({ heat: !isOpen })}>Within the second</button>;
+  return <button type="button" id="heat-toggle" aria-pressed={isOpen} title="Time by second and part of the second" onClick={() => look({ heat: !isOpen })}>Within the second</button>;
 }
 
 export function HeatMap() {
@@ -211,16 +217,15 @@ export function HeatMap() {
         <h2 id="heat-title">Within the second</h2>
         {isPart.value && <span id="heat-part" class="heat-part">{offsets(Number(offset_from || 0), Number(offset_to || 1000))} of each second</span>}
         {around.value !== null && isStretchChosen.value && <span id="heat-stretch" class="heat-part">{moment(askedWindow.value!.from_ms)} – {moment(askedWindow.value!.to_ms)}</span>}
-        {isOpen && isCpu.value && (
+        {isOpen && (
           <div class="segments" role="group" aria-label="What a drag chooses" id="heat-pick">
             {PICKS.map(([key, label, title]) => <button key={label} type="button" title={title} aria-pressed={view.value.pick === key} onClick={() => look({ pick: key }, "replace")}>{label}</button>)}
           </div>
         )}
         {isChosen && <button type="button" id="heat-all" class="heat-all" onClick={chooseAll}>Show all again</button>}
-        {isOpen && isCpu.value && cap.value !== null && <HeatLegend cap={cap.value} />}
+        {isOpen && cap.value !== null && <HeatLegend cap={cap.value} />}
       </div>
-      {isOpen && isCpu.value && <Map />}
-      {isOpen && !isCpu.value && <p id="heat-not" class="heat-not">Waits are summed up by minute, not kept one by one: only CPU time can be shown within the second.</p>}
+      {isOpen && <Map />}
     </section>
   );
 }
@@ -228,7 +233,7 @@ export function HeatMap() {
 function HeatLegend({ cap }: { cap: number }) {
   return (
     <span class="heat-legend" title="The scale ends at the 99th percentile of the cells that are not empty">
-      0<i /><i /><i /><i /><i />{count(cap)} in {1000 / ROWS} ms or more (99th percentile)
+      0<i /><i /><i /><i /><i />{told(cap)} in {1000 / ROWS} ms or more (99th percentile)
     </span>
   );
 }

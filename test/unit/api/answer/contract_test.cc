@@ -377,7 +377,7 @@ TEST_CASE("an answer says of which measure it is, and what it does not know") {
   const json cpu = json::parse(fixture.get("/profile?pid=123&from=now-1m").body);
   CHECK(cpu["measure"] == "cpu");
   CHECK_FALSE(cpu.contains("disk_account"));
-  for (const std::string route : {"/profile", "/threads", "/processes", "/timeline"}) {
+  for (const std::string route : {"/profile", "/threads", "/processes", "/timeline", "/heatmap"}) {
     const json wait = json::parse(fixture.get(route + "?measure=wait&from=now-1m").body);
     INFO(wait.dump());
     CHECK(wait["measure"] == "wait");

@@ -317,7 +317,8 @@ TEST_CASE("a profile of waiting time has beside it for how long threads existed,
   fixture.sources.machine_cpu_ = {2'000'000'000, {}};
   fixture.sources.thread_time_ = {.ns = 10'000'000'000, .error_ns = 100'000'000};
   store::Store& store = fixture.sources.store_;
-  const MonotonicTime visited{fixture.sources.clock_.monotonic().ns - 10 * kNsPerSecond};
+  // The store begins ten seconds ago.
+  const MonotonicTime visited{fixture.sources.clock_.monotonic().ns - 2 * kNsPerSecond};
   for (const auto& [reason, ns] :
        {std::pair{store::WaitReason::kLock, 2 * kNsPerSecond}, std::pair{store::WaitReason::kPoll, 4 * kNsPerSecond}}) {
     const std::vector<Frame> frames{store::wait_frame(reason)};
@@ -573,7 +574,7 @@ TEST_CASE("waiting time is told by reason where it is asked for, and in comparis
   const std::vector<Frame> frames{{kFirstFreeModule, 1}, store::wait_frame(store::WaitReason::kLock)};
   store::WaitSample wait;
   wait.sample = {
-      {fixture.sources.clock_.monotonic().ns - 10 * kNsPerSecond}, kWorker, kWorker.pid, "worker", frames, {}};
+      {fixture.sources.clock_.monotonic().ns - 2 * kNsPerSecond}, kWorker, kWorker.pid, "worker", frames, {}};
   wait.sample.owner = ::getuid();
   wait.waited_ns = 4 * kNsPerSecond;
   fixture.sources.store_.add_wait(wait);
@@ -589,6 +590,13 @@ TEST_CASE("waiting time is told by reason where it is asked for, and in comparis
   CHECK(ms == 4000);
   CHECK(line["waits"]["lock"].size() == line["steps"]["user_cpu_ms"].size());
   CHECK(!answer("/timeline").contains("waits"));
+  const json map = answer("/heatmap?measure=wait&rows=10");
+  CHECK(map["measure"] == "wait");
+  double seconds = 0;
+  for (const json& count : map["counts"]) seconds += count.get<double>() * map["period_ns"].get<double>() / 1e9;
+  CHECK(seconds == Approx(4).margin(0.01));
+  CHECK(answer("/profile?measure=wait&offset_from=0&offset_to=500")["cpu_seconds"].get<double>() ==
+        Approx(2).margin(0.01));
   const json compared = answer("/diff?measure=wait&base_from=now-15m&base_to=now-10m");
   CHECK(compared["after"]["measure"] == "wait");
   CHECK(compared["after"]["cpu_seconds"] == 4.0);
