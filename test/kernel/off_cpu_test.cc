@@ -92,18 +92,20 @@ TEST_CASE("each thread's time in waits and in run queues is what the kernel has 
     const double blocked_s = length_s - queued_s - scale * (end.run_s - start.run_s);
     INFO("thread " << tid << ": blocked " << found[tid].first << " of " << blocked_s << " s, in run queues "
                    << found[tid].second << " of " << queued_s << " s");
-    // On Linux 6.18 its CPU time was up to 0.2 s more than the time between its switches; why is not known.
-    if (kind != "fsync") CHECK(is_near(found[tid].first, blocked_s));
+    // CPU time begins when a thread is woken, if that makes its CPU switch to it, not when it gets there. With
+    // thousands of wake-ups a second that is some tenths of a second more than the time between its switches: note 26.
+    CHECK((is_near(found[tid].first, blocked_s) || (kind == "fsync" && found[tid].first > blocked_s)));
     CHECK(found[tid].first + found[tid].second <= length_s + 0.1);
     CHECK(is_near(found[tid].second, queued_s));
   }
 }
 
 /// Seconds by stack.
-std::map<std::string, double> measure(const RunningDaemon& daemon, const ChildProcess& program) {
+std::map<std::string, double> measure(const RunningDaemon& daemon, const ChildProcess& program,
+                                      const std::string& how = "seconds=3") {
   std::map<std::string, double> stacks;
   for (const auto& [stack, units] :
-       daemon.folded("/off_cpu?seconds=3&idle=show&format=folded&group=none&pid=" + std::to_string(program.pid()))) {
+       daemon.folded("/off_cpu?idle=show&format=folded&group=none&pid=" + std::to_string(program.pid()) + "&" + how)) {
     stacks[stack] = static_cast<double>(units) / 10'000;
   }
   return stacks;
