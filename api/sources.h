@@ -73,6 +73,8 @@ struct OffCpuRequest {
   std::int64_t length_ns = 0;
   WallTime asked{};         ///< when the request arrived: names the measurement
   bool is_limited = false;  ///< for a user who does not see everything
+  bool with_wakers = false;
+  std::optional<std::uint32_t> only_user{};  ///< wakers of other users have no names
 };
 
 /// Why it is not.
@@ -91,6 +93,7 @@ struct OffCpuAnswer {
   store::Snapshot snapshot;  ///< of its waiting time alone
   store::WallWindow window;
   std::vector<std::string> warnings{};
+  std::vector<std::string> wakers{};  ///< names of frames: store::waker_frame()
 };
 
 /// Every function may be called from any HTTP thread at once.

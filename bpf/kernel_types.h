@@ -152,4 +152,9 @@ enum bpf_func_id___with_task_pt_regs {
   BPF_FUNC_task_pt_regs___with_task_pt_regs = 175,
 };
 
+/* Likewise (5.11). */
+enum bpf_func_id___with_current_task_btf {
+  BPF_FUNC_get_current_task_btf___with_current_task_btf = 158,
+};
+
 #endif /* FLAMED_BPF_KERNEL_TYPES_H */

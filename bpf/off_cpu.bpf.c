@@ -63,7 +63,7 @@ struct {
   __type(value, struct flamed_off_cpu_thread);
 } new_threads SEC(".maps");
 
-/* Of struct flamed_off_cpu_stack and struct flamed_wait_end. Some 400 stacks. */
+/* Of struct flamed_off_cpu_stack, struct flamed_wait_end and struct flamed_waker. Some 400 stacks. */
 struct {
   __uint(type, BPF_MAP_TYPE_RINGBUF);
   __uint(max_entries, 4 * 1024 * 1024);
@@ -228,6 +228,52 @@ int BPF_PROG(threads_switched, bool preempt, struct task_struct* prev, struct ta
   const __u64 now_ns = bpf_ktime_get_ns();
   if (leaves) leave(ctx, prev, preempt || task_state(prev) == 0, now_ns, count);
   if (comes_back) come_back(next, now_ns, count);
+  count->run_ns += bpf_ktime_get_ns() - now_ns;
+  return 0;
+}
+
+/* bpf_get_current_task_btf(), since 5.11. */
+static __always_inline int knows_typed_task(void) {
+  return bpf_core_enum_value_exists(enum bpf_func_id___with_current_task_btf,
+                                    BPF_FUNC_get_current_task_btf___with_current_task_btf);
+}
+
+/*
+ * A thread is woken, by the current one or in an interrupt. Attached only where somebody has asked for wakers. Waits
+ * whose stacks are not taken have none; nor has a thread that is woken before it has quite left its CPU.
+ */
+SEC("tp_btf/sched_waking")
+int BPF_PROG(thread_woken, struct task_struct* task) {
+  if (!is_marked(task->tgid)) return 0;
+  __u32 tid = task->pid;
+  __u32 zero = 0;
+  struct flamed_off_cpu_thread* thread = bpf_map_lookup_elem(&threads, &tid);
+  if (!thread || thread->start_ns != task->start_boottime || !thread->out_ns || !thread->chance) return 0;
+  struct flamed_off_cpu_counts* count = bpf_map_lookup_elem(&counts, &zero);
+  if (!count) return 0;
+  const __u64 now_ns = bpf_ktime_get_ns();
+  struct flamed_waker* waker = bpf_ringbuf_reserve(&records, sizeof(*waker), 0);
+  if (!waker) {
+    count->no_room++;
+    return 0;
+  }
+  const __u64 current = bpf_get_current_pid_tgid();
+  struct thread_ids ids;
+  if (knows_typed_task()) {
+    read_ids_by_type(bpf_get_current_task_btf(), &ids);
+  } else {
+    read_ids((struct task_struct*)bpf_get_current_task(), &ids);
+  }
+  waker->type = FLAMED_RECORD_WAKER;
+  waker->tid = tid;
+  waker->number = thread->number;
+  waker->waker = (__u32)current;
+  waker->tgid = current >> 32;
+  waker->owner = owner_of_current(&ids);
+  bpf_get_current_comm(waker->comm, sizeof(waker->comm));
+  const long bytes = bpf_get_stack(ctx, waker->addresses, sizeof(waker->addresses), 0);
+  waker->frames = bytes > 0 ? (__u32)bytes / sizeof(__u64) : 0;
+  bpf_ringbuf_submit(waker, BPF_RB_NO_WAKEUP);
   count->run_ns += bpf_ktime_get_ns() - now_ns;
   return 0;
 }

@@ -16,6 +16,8 @@
 
 /* flamed_wait_end.type. */
 #define FLAMED_RECORD_WAIT_END 0x10001U
+/* flamed_waker.type. */
+#define FLAMED_RECORD_WAKER 0x10002U
 
 /* Processes that can be selected, and threads of these that are told apart. */
 #define FLAMED_MOST_SELECTED 64
@@ -68,6 +70,24 @@ struct flamed_wait_end {
   __u32 chance;
 };
 
+/* Of the kernel stack of a waker: enough to find where an interrupt came in, which tells whether it was the thread's
+ * doing.
+ */
+#define FLAMED_WAKER_FRAMES 64
+
+/* A thread is woken from a wait whose stack was taken. */
+struct flamed_waker {
+  __u32 type;   /* FLAMED_RECORD_WAKER */
+  __u32 tid;    /* of the thread that is woken */
+  __u64 number; /* of its wait */
+  __u32 waker;  /* the thread that ran when it was woken, perhaps in an interrupt; 0: none did */
+  __u32 tgid;   /* its process */
+  __u32 owner;  /* flamed_sample.owner */
+  __u32 frames;
+  char comm[FLAMED_COMM_BYTES];
+  __u64 addresses[FLAMED_WAKER_FRAMES]; /* of the kernel, innermost first */
+};
+
 /* A wait begins, and its stack is taken. The visit's `size` counts its addresses. */
 struct flamed_off_cpu_stack {
   struct flamed_visit visit;
@@ -80,7 +100,7 @@ struct flamed_off_cpu_counts {
   __u64 run_ns;       /* in the program, for threads of the selection */
   __u64 waits;        /* that have begun */
   __u64 stacks;       /* taken */
-  __u64 no_room;      /* stacks and ends of waits that did not fit into the ring */
+  __u64 no_room;      /* stacks, ends of waits and wakers that did not fit into the ring */
   __u64 lost_threads; /* seen when there was no room for another one */
 };
 
@@ -124,5 +144,6 @@ static __always_inline void add_wait(struct flamed_off_cpu_place* place, __u64 b
 FLAMED_STATIC_ASSERT(sizeof(struct flamed_off_cpu_place) == 32, "the same on both sides");
 FLAMED_STATIC_ASSERT(sizeof(struct flamed_off_cpu_thread) == 56 + 32 * FLAMED_OFF_CPU_PLACES, "the same on both sides");
 FLAMED_STATIC_ASSERT(sizeof(struct flamed_wait_end) == 40, "the same on both sides");
+FLAMED_STATIC_ASSERT(sizeof(struct flamed_waker) == 48 + 8 * FLAMED_WAKER_FRAMES, "the same on both sides");
 
 #endif /* FLAMED_BPF_OFF_CPU_H */

@@ -465,7 +465,8 @@ std::optional<std::uint32_t> DaemonSources::user_of(std::int32_t pid) const {
 
 std::optional<api::OffCpuRefusal> DaemonSources::begin_off_cpu(const api::OffCpuRequest& request) {
   using Why = api::OffCpuRefusal::Why;
-  const Status begun = parts_.off_cpu.begin({request.processes, request.length_ns, request.asked, request.is_limited});
+  const Status begun = parts_.off_cpu.begin({request.processes, request.length_ns, request.asked, request.is_limited,
+                                             request.with_wakers, request.only_user});
   if (begun) return std::nullopt;
   return api::OffCpuRefusal{begun.error().code() == EBUSY ? Why::kBusy : Why::kUnavailable, begun.error().message(), 0};
 }
@@ -478,10 +479,13 @@ std::optional<api::OffCpuAnswer> DaemonSources::take_off_cpu(WallTime asked) {
   for (const std::int32_t process : outcome->processes) selection.processes.push_back({process, {}});
   const auto processes =
       store::selected_processes(parts_.store.snapshot(), selection, OffCpuCapture::kMostProcessesKnown);
-  store::Snapshot snapshot = parts_.off_cpu_intake.take_snapshot(*outcome, processes, parts_.clock);
+  std::vector<std::string> wakers;
+  store::Snapshot snapshot = parts_.off_cpu_intake.take_snapshot(*outcome, processes, parts_.clock, wakers);
   const std::int64_t offset_ns = parts_.clock.wall_offset_ns();
-  return api::OffCpuAnswer{
-      std::move(snapshot), {{outcome->began.ns + offset_ns}, {outcome->ended.ns + offset_ns}}, outcome->warnings};
+  return api::OffCpuAnswer{std::move(snapshot),
+                           {{outcome->began.ns + offset_ns}, {outcome->ended.ns + offset_ns}},
+                           outcome->warnings,
+                           std::move(wakers)};
 }
 
 api::Component DaemonSources::history_health() const {

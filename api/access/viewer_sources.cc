@@ -19,6 +19,7 @@ std::optional<OffCpuRefusal> ViewerSources::begin_off_cpu(const OffCpuRequest& r
   }
   OffCpuRequest limited = request;
   limited.is_limited = !sees_everything();
+  if (limited.is_limited) limited.only_user = viewer_.sees == Viewer::Sees::kOwn ? viewer_.uid : store::kNoUser;
   return all_.begin_off_cpu(limited);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -23,6 +24,7 @@
 #include "api/render/render_top.h"
 #include "api/render/stack_frames.h"
 #include "base/host.h"
+#include "store/model/wait_reason.h"
 #include "store/query/query.h"
 #include "store/query/timed_samples.h"
 
@@ -179,16 +181,23 @@ Response samples_answer(const AnswerContext& context, const ReadyQuestion& quest
   return settle(std::move(response), samples->stacks.used, context);
 }
 
-/// The store's namer, without what it keeps of the store's call tree.
+/// The store's namer, without what it keeps of the store's call tree, and with the names of wakers of one measurement.
 class NamerOfAnother final : public store::FrameNamer {
  public:
-  explicit NamerOfAnother(store::FrameNamer& namer) : namer_(namer) {}
+  NamerOfAnother(store::FrameNamer& namer, const std::vector<std::string>& wakers) : namer_(namer), wakers_(wakers) {}
   std::vector<std::shared_ptr<const store::InlineChain>> name(std::span<const Frame> frames) override {
-    return namer_.name(frames);
+    auto chains = namer_.name(frames);
+    for (std::size_t i = 0; i < std::min(chains.size(), frames.size()); ++i) {
+      const std::optional<std::uint32_t> waker = store::waker_in(frames[i]);
+      if (!waker || *waker >= wakers_.size()) continue;
+      chains[i] = share({{wakers_[*waker], "", store::FrameKind::kKernel, ""}});
+    }
+    return chains;
   }
 
  private:
   store::FrameNamer& namer_;
+  const std::vector<std::string>& wakers_;
 };
 
 }  // namespace
@@ -227,6 +236,7 @@ std::optional<Problem> begin_off_cpu(const AnswerContext& context) {
   }
   request.length_ns = wait_ns(context.parameters).value_or(0);
   request.asked = context.moments.asked;
+  request.with_wakers = context.parameters.choice("wakers") == "show";
   const std::optional<OffCpuRefusal> refusal = context.sources.begin_off_cpu(request);
   if (!refusal) return std::nullopt;
   switch (refusal->why) {
@@ -244,7 +254,7 @@ std::optional<Problem> begin_off_cpu(const AnswerContext& context) {
 Response answer_off_cpu(const AnswerContext& context) {
   const std::optional<OffCpuAnswer> measured = context.sources.take_off_cpu(context.moments.asked);
   if (!measured) return problem_response(off_cpu_ended());
-  NamerOfAnother namer(context.sources.namer());
+  NamerOfAnother namer(context.sources.namer(), measured->wakers);
   const bool hides_idle = context.parameters.choice("idle") == "hide";
   const store::Snapshot waits = store::measured(measured->snapshot, store::Measure::kWait, hides_idle);
   const ReadyQuestion question{store::with_warnings(waits, measured->warnings),

@@ -84,8 +84,7 @@ constexpr std::array<ParameterSpec, 5> kBaseWindow{{
 }};
 
 constexpr std::array<ParameterSpec, 2> kMeasure{{
-    {"measure", kChoice, "cpu: time on a CPU; wait: time in which threads waited; wall: both",
-     kMeasures, 0, 0, "cpu"},
+    {"measure", kChoice, "cpu: time on a CPU; wait: time in which threads waited; wall: both", kMeasures, 0, 0, "cpu"},
     {"idle", kChoice, "show: also threads that wait for work, as in poll() and accept()", kIdle, 0, 0, "hide"},
 }};
 
@@ -187,9 +186,10 @@ constexpr std::array<ParameterSpec, 4> kOffCpuSelection{{
     kSelection[9],
 }};
 
-constexpr std::array<ParameterSpec, 3> kOffCpuOwn{{
+constexpr std::array<ParameterSpec, 4> kOffCpuOwn{{
     {"seconds", kDuration, "measures for so many seconds, then answers", {}, 1, kLongestOffCpu, "10"},
     {"idle", kChoice, "show: also threads that wait for work, as in poll() and accept()", kIdle, 0, 0, "hide"},
+    {"wakers", kChoice, "show: also who ended the waits, which costs a little at each wake-up", kIdle, 0, 0, "hide"},
     {"format", kChoice, "format of the profile; without it the header Accept decides", kOffCpuFormats, 0, 0,
      "flamegraph"},
 }};
@@ -210,7 +210,7 @@ constexpr auto kDiffParameters = joined(kSelection, kWindow, kMeasure, kBaseSele
 constexpr auto kProcessesParameters = joined(kSelection, kWindow, kMeasure, kProcessesOwn, kTableFormat);
 constexpr auto kUsageParameters = joined(kSelection, kWindow, kMeasure, kTableFormat);
 constexpr auto kTimelineParameters = joined(kSelection, kWindow, kMeasure, kTimelineOwn, kTableFormat);
-constexpr auto kHeatmapParameters = joined(kSelection, kWindow, kHeatmapOwn);
+constexpr auto kHeatmapParameters = joined(kSelection, kWindow, kMeasure, kHeatmapOwn);
 constexpr auto kPprofParameters = joined(kSelection, kWindow, kPprofShape);
 constexpr auto kOffCpuParameters = joined(kOffCpuSelection, kOffCpuOwn, kShape);
 
@@ -229,7 +229,8 @@ constexpr std::array<RouteSpec, 15> kRoutes{{
     {RouteId::kProcesses, "/processes", "Processes that used CPU in a window", kProcessesParameters, kTableTypes},
     {RouteId::kThreads, "/threads", "Threads that used CPU in a window", kUsageParameters, kTableTypes},
     {RouteId::kTimeline, "/timeline", "CPU use over time", kTimelineParameters, kTableTypes},
-    {RouteId::kHeatmap, "/heatmap", "Samples, or waiting time, by second and part of the second", kHeatmapParameters, kJsonOnly},
+    {RouteId::kHeatmap, "/heatmap", "Samples, or waiting time, by second and part of the second", kHeatmapParameters,
+     kJsonOnly},
     {RouteId::kMarks, "/marks", "Restarts of programs, minutes under pressure, and marks set by people",
      kMarksParameters, kTableTypes, false, &kSetMark},
     {RouteId::kPprof, "/debug/pprof/profile", "The next seconds, or a window, as Go's net/http/pprof answers",

@@ -2,6 +2,7 @@
 #include "daemon/flow/off_cpu_intake.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <string_view>
 
@@ -41,6 +42,57 @@ bool is_of_switch(std::string_view name) {
          name == "__schedule" || name == "schedule";
 }
 
+/// A function by which an interrupt enters the kernel. Not those of softirqs: these also run at the end of a system
+/// call, as where a thread sends to a socket of the same machine, and then it was the thread's doing.
+bool is_of_interrupt(std::string_view name) {
+  constexpr std::array<std::string_view, 6> kEntries{"asm_sysvec_",   "asm_common_interrupt", "asm_exc_nmi",
+                                                     "el1_interrupt", "el0_interrupt",        "el1h_64_irq"};
+  return std::any_of(kEntries.begin(), kEntries.end(), [&](std::string_view entry) { return name.starts_with(entry); });
+}
+
+/// Names who ended a wait, as far as the viewer may know.
+class WakerNames {
+ public:
+  WakerNames(const OffCpuCapture::Outcome& outcome, const std::function<std::string(std::uint64_t)>& name_of)
+      : outcome_(outcome) {
+    for (const std::vector<std::uint64_t>& stack : outcome.waker_stacks) {
+      const auto is_entry = [&](std::uint64_t address) {
+        const auto [known, is_new] = is_entry_.try_emplace(address);
+        if (is_new) known->second = is_of_interrupt(name_of(address));
+        return known->second;
+      };
+      is_in_interrupt_.push_back(std::any_of(stack.begin(), stack.end(), is_entry));
+    }
+  }
+
+  /// Empty: it is not known.
+  [[nodiscard]] std::optional<Frame> frame_of(const OffCpuTime& wait) {
+    const auto waker = outcome_.wakers.find({wait.tid, wait.number});
+    if (waker == outcome_.wakers.end()) return std::nullopt;
+    const auto [place, is_new] = places_.try_emplace(name_of(waker->second), names_.size());
+    if (is_new) names_.push_back(place->first);
+    return store::waker_frame(static_cast<std::uint32_t>(place->second));
+  }
+  [[nodiscard]] std::vector<std::string> take_names() { return std::move(names_); }
+
+ private:
+  [[nodiscard]] std::string name_of(const OffCpuCapture::Waker& waker) const {
+    const bool is_interrupt = waker.stack < is_in_interrupt_.size() && is_in_interrupt_[waker.stack];
+    if (is_interrupt || waker.tid == 0) return "[woken by an interrupt]";
+    if (outcome_.only_user && (waker.owner == FLAMED_NO_OWNER || waker.owner != *outcome_.only_user)) {
+      return "[woken by another user]";
+    }
+    const std::string tid = std::to_string(waker.tid);
+    return "[woken by " + (waker.comm.empty() ? "thread " + tid : waker.comm + " (" + tid + ")") + "]";
+  }
+
+  const OffCpuCapture::Outcome& outcome_;
+  std::unordered_map<std::uint64_t, bool> is_entry_;  ///< by address
+  std::vector<bool> is_in_interrupt_;                 ///< by stack
+  std::map<std::string, std::size_t> places_;         ///< in names_
+  std::vector<std::string> names_;
+};
+
 }  // namespace
 
 std::span<const std::uint64_t> OffCpuIntake::without_program(std::span<const std::uint64_t> kernel) {
@@ -72,7 +124,8 @@ void OffCpuIntake::clear() {
 }
 
 store::Snapshot OffCpuIntake::take_snapshot(const OffCpuCapture::Outcome& outcome,
-                                            std::span<const store::ProcessInfo> processes, const Clock& clock) {
+                                            std::span<const store::ProcessInfo> processes, const Clock& clock,
+                                            std::vector<std::string>& wakers) {
   StandingClock then(clock, outcome.began);
   store::Store store({.budget_bytes = kStoreBytes, .exact_budget_bytes = 0}, then, store::kWaitUnitNs);
   store.begin();
@@ -88,17 +141,20 @@ store::Snapshot OffCpuIntake::take_snapshot(const OffCpuCapture::Outcome& outcom
     wait.waited_ns = ns;
     store.add_wait(wait);
   };
-  std::vector<Frame> queued;
+  WakerNames names(outcome, name_of_);
+  std::vector<Frame> stack;
   const std::lock_guard guard(mutex_);
   for (const OffCpuTime& time : outcome.times) {
     const auto kept = stacks_.find({time.tid, time.number});
     if (kept != stacks_.end()) {
       store::StackSample sample = kept->second.value;
       sample.comm = kept->second.comm;
-      queued.assign(sample.frames.begin(), sample.frames.end());
-      if (!queued.empty()) queued.back() = store::wait_frame(store::WaitReason::kRunQueue);
-      add(sample, sample.frames, time.blocked_ns);
-      add(sample, queued, time.queued_ns);
+      stack.assign(sample.frames.begin(), sample.frames.end());
+      if (const std::optional<Frame> waker = names.frame_of(time); waker && !stack.empty())
+        stack.insert(stack.end() - 1, *waker);
+      add(sample, stack, time.blocked_ns);
+      if (!stack.empty()) stack.back() = store::wait_frame(store::WaitReason::kRunQueue);
+      add(sample, stack, time.queued_ns);
       continue;
     }
     const auto process = std::find_if(processes.begin(), processes.end(), [&](const store::ProcessInfo& info) {
@@ -121,6 +177,7 @@ store::Snapshot OffCpuIntake::take_snapshot(const OffCpuCapture::Outcome& outcom
   frames_.clear();
   frame_count_ = 0;
   then.now = outcome.ended;
+  wakers = names.take_names();
   return store.snapshot();
 }
 

@@ -45,9 +45,11 @@ class OffCpuIntake {
 
   /// Another capture begins.
   void clear();
-  /// The capture's waiting time. `processes`: what is known of its processes.
+  /// The capture's waiting time. `processes`: what is known of its processes. `wakers`: gets the names of frames that
+  /// say who ended a wait (store::waker_frame()).
   [[nodiscard]] store::Snapshot take_snapshot(const OffCpuCapture::Outcome& outcome,
-                                              std::span<const store::ProcessInfo> processes, const Clock& clock);
+                                              std::span<const store::ProcessInfo> processes, const Clock& clock,
+                                              std::vector<std::string>& wakers);
 
  private:
   struct Kept {

@@ -107,7 +107,10 @@ class OffCpuCapture::Run {
   [[nodiscard]] MonotonicTime ended() const { return ended_; }
 
   [[nodiscard]] Outcome outcome() const {
-    Outcome outcome{request_.processes, began_, ended_, divide_times(totals_, waits_), {}};
+    Outcome outcome{request_.processes, began_, ended_, divide_times(totals_, waits_), {}, wakers_};
+    outcome.only_user = request_.only_user;
+    outcome.waker_stacks.resize(waker_stacks_.size());
+    for (const auto& [stack, place] : waker_stacks_) outcome.waker_stacks[place] = stack;
     if (!why_ended_.empty()) {
       outcome.warnings.push_back("Waiting was measured for " + seconds_of(ended_.ns - began_.ns) + " only: " +
                                  why_ended_ + ". Ask for fewer processes, or when there are fewer switches.");
@@ -138,7 +141,9 @@ class OffCpuCapture::Run {
 
   [[nodiscard]] OffCpuPace::Reading read() const {
     const flamed_off_cpu_counts counts = program_.counts();
-    return {capture_.clock_.monotonic(), read_switches(), static_cast<std::int64_t>(counts.run_ns),
+    // A wake-up costs other threads as much as a switch, and there are no more of these.
+    const std::uint64_t switches = read_switches() * (request_.with_wakers ? 2 : 1);
+    return {capture_.clock_.monotonic(), switches, static_cast<std::int64_t>(counts.run_ns),
             read_cpu_clock(CLOCK_THREAD_CPUTIME_ID) + static_cast<std::int64_t>(counts.stacks) * kWalkNs,
             counts.no_room};
   }
@@ -149,17 +154,31 @@ class OffCpuCapture::Run {
   }
 
   void drain() {
-    program_.drain(
-        [this](const flamed_off_cpu_stack& taken) {
-          flamed_visit visit = taken.visit;
-          hand_on(visit, std::as_bytes(std::span(taken.stack))
-                             .first(std::min<std::size_t>(taken.stack_bytes, sizeof(taken.stack))));
-        },
-        [this](const flamed_wait_end& end) {
-          waits_.push_back({end.tid, end.number, end.call, static_cast<std::int64_t>(end.blocked_ns),
-                            static_cast<std::int64_t>(end.queued_ns), end.chance});
-        });
+    program_.drain({.stack =
+                        [this](const flamed_off_cpu_stack& taken) {
+                          flamed_visit visit = taken.visit;
+                          hand_on(visit, std::as_bytes(std::span(taken.stack))
+                                             .first(std::min<std::size_t>(taken.stack_bytes, sizeof(taken.stack))));
+                        },
+                    .end =
+                        [this](const flamed_wait_end& end) {
+                          waits_.push_back({end.tid, end.number, end.call, static_cast<std::int64_t>(end.blocked_ns),
+                                            static_cast<std::int64_t>(end.queued_ns), end.chance});
+                        },
+                    .waker = [this](const flamed_waker& waker) { note_waker(waker); }});
     if (capture_.slices_ && capture_.slices_->is_filling()) capture_.hooks_.wake_reader();
+  }
+
+  void note_waker(const flamed_waker& waker) {
+    const std::size_t frames = std::min<std::size_t>(waker.frames, FLAMED_WAKER_FRAMES);
+    if (wakers_.size() >= kMostWakers) return;
+    std::vector<std::uint64_t> addresses(waker.addresses, waker.addresses + frames);
+    if (waker_stacks_.size() >= kMostWakerStacks && !waker_stacks_.contains(addresses)) return;
+    const auto stack = waker_stacks_.try_emplace(std::move(addresses), waker_stacks_.size()).first;
+    wakers_.insert_or_assign(
+        {waker.tid, waker.number},
+        Waker{waker.waker, waker.tgid, waker.owner, std::string(waker.comm, ::strnlen(waker.comm, sizeof(waker.comm))),
+              static_cast<std::uint32_t>(stack->second)});
   }
 
   /// To ingest.
@@ -293,6 +312,8 @@ class OffCpuCapture::Run {
   bool visited_all_ = true;
   std::vector<OffCpuWait> waits_;
   std::vector<OffCpuTotal> totals_;
+  std::map<std::pair<std::uint32_t, std::uint64_t>, Waker> wakers_;
+  std::map<std::vector<std::uint64_t>, std::size_t> waker_stacks_;  ///< with their places
   /// By tid: the number of the wait in which it was visited last, and whether it stood in a run queue.
   std::map<std::uint32_t, std::pair<std::uint64_t, bool>> standing_;
 };
@@ -318,7 +339,7 @@ Status OffCpuCapture::begin(const Request& request) {
   }
   if (thread_.joinable()) thread_.join();  // of the one before, which has ended
   hooks_.forget();
-  Result<OffCpuProgram> program = OffCpuProgram::load(request.processes);
+  Result<OffCpuProgram> program = OffCpuProgram::load(request.processes, request.with_wakers);
   std::optional<WaitProgram> visitor;
   if (Result<WaitProgram> loaded = WaitProgram::load()) {
     visitor.emplace(std::move(*loaded));

@@ -19,6 +19,7 @@
 #include <stop_token>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -57,17 +58,35 @@ class OffCpuCapture {
     std::int64_t length_ns = 0;
     WallTime asked{};         ///< names the capture
     bool is_limited = false;  ///< see kRest
+    bool with_wakers = false;
+    std::optional<std::uint32_t> only_user{};  ///< who may not know of wakers of other users
   };
   /// Measures from now on. EBUSY: not now, another time. Other errors are the kernel's.
   Status begin(const Request& request);
   /// Who asked does not wait any more. Does not wait.
   void cancel(WallTime asked);
 
+  /// Who ended a wait.
+  struct Waker {
+    std::uint32_t tid = 0;  ///< the thread that ran then, perhaps in an interrupt; 0: none did
+    std::uint32_t tgid = 0;
+    std::uint32_t owner = FLAMED_NO_OWNER;
+    std::string comm{};
+    std::uint32_t stack = 0;  ///< in Outcome::waker_stacks
+  };
+  /// Wakers, and different stacks of these, that are kept; of further waits they are not told.
+  static constexpr std::size_t kMostWakers = 100'000;
+  static constexpr std::size_t kMostWakerStacks = 10'000;
+
   struct Outcome {
     std::vector<std::int32_t> processes;
     MonotonicTime began, ended;
     std::vector<OffCpuTime> times;
-    std::vector<std::string> warnings;  ///< sentences
+    std::vector<std::string> warnings{};  ///< sentences
+    /// By tid and number, as OffCpuTime has them; of waits whose stacks were taken.
+    std::map<std::pair<std::uint32_t, std::uint64_t>, Waker> wakers{};
+    std::vector<std::vector<std::uint64_t>> waker_stacks{};  ///< kernel addresses, innermost first
+    std::optional<std::uint32_t> only_user{};                ///< as asked
   };
   /// Waits for its end, if that is near. Empty: there is no such capture.
   std::optional<Outcome> take_outcome(WallTime asked);

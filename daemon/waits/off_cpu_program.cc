@@ -42,9 +42,11 @@ struct OffCpuProgram::Loaded {
     if (bytes < sizeof(type)) return 0;
     std::memcpy(&type, data, sizeof(type));
     if (type == FLAMED_RECORD_VISIT && bytes >= sizeof(flamed_off_cpu_stack))
-      (*loaded->stack)(*static_cast<const flamed_off_cpu_stack*>(data));
+      loaded->takers->stack(*static_cast<const flamed_off_cpu_stack*>(data));
     else if (type == FLAMED_RECORD_WAIT_END && bytes >= sizeof(flamed_wait_end))
-      (*loaded->end)(*static_cast<const flamed_wait_end*>(data));
+      loaded->takers->end(*static_cast<const flamed_wait_end*>(data));
+    else if (type == FLAMED_RECORD_WAKER && bytes >= sizeof(flamed_waker))
+      loaded->takers->waker(*static_cast<const flamed_waker*>(data));
     return 0;
   }
 
@@ -52,12 +54,12 @@ struct OffCpuProgram::Loaded {
 
   Skeleton skeleton;
   Link link{};
+  Link link_of_wakers{};
   Ring ring{};
-  const std::function<void(const flamed_off_cpu_stack&)>* stack = nullptr;  ///< during drain()
-  const std::function<void(const flamed_wait_end&)>* end = nullptr;         ///< likewise
+  const Takers* takers = nullptr;  ///< during drain()
 };
 
-Result<OffCpuProgram> OffCpuProgram::load(std::span<const std::int32_t> processes) {
+Result<OffCpuProgram> OffCpuProgram::load(std::span<const std::int32_t> processes, bool with_wakers) {
   LibbpfLog log;
   bpf_object_open_opts options{};
   options.sz = sizeof(options);
@@ -66,6 +68,7 @@ Result<OffCpuProgram> OffCpuProgram::load(std::span<const std::int32_t> processe
   if (!skeleton) return log.error("opening the program that counts waits at each switch", errno);
   ::off_cpu* const program = skeleton.get();
   program->rodata->kernel_depth_limit = kernel_stack_limit(FLAMED_MAX_KERNEL_FRAMES);
+  ::bpf_program__set_autoload(program->progs.thread_woken, with_wakers);
   const Status taken = log.load(kLoading, LibbpfLog::Level::kError, [&] { return ::off_cpu__load(program); });
   if (!taken) return explain_bpf_memory(taken.error());
   for (const std::int32_t process : processes) {
@@ -92,19 +95,23 @@ Status OffCpuProgram::attach(const Clock& clock) {
   program->bss->began_boottime_ns = static_cast<__u64>(clock.boottime_ns());
   loaded_->link.reset(::bpf_program__attach(program->progs.threads_switched));
   if (!loaded_->link) return log.error("attaching the program that counts waits at each switch", errno);
+  if (!::bpf_program__autoload(program->progs.thread_woken)) return {};
+  loaded_->link_of_wakers.reset(::bpf_program__attach(program->progs.thread_woken));
+  if (!loaded_->link_of_wakers) return log.error("attaching the program that sees who wakes threads", errno);
   return {};
 }
 
-void OffCpuProgram::detach() { loaded_->link.reset(); }
+void OffCpuProgram::detach() {
+  loaded_->link_of_wakers.reset();
+  loaded_->link.reset();
+}
 
 bool OffCpuProgram::add_waiting(std::uint32_t tid, const flamed_off_cpu_thread& thread) {
   return ::bpf_map_update_elem(::bpf_map__fd(loaded_->skeleton.get()->maps.threads), &tid, &thread, BPF_NOEXIST) == 0;
 }
 
-void OffCpuProgram::drain(const std::function<void(const flamed_off_cpu_stack&)>& stack,
-                          const std::function<void(const flamed_wait_end&)>& end) {
-  loaded_->stack = &stack;
-  loaded_->end = &end;
+void OffCpuProgram::drain(const Takers& takers) {
+  loaded_->takers = &takers;
   ::ring_buffer__consume(loaded_->ring.get());
 }
 

@@ -24,8 +24,8 @@ class OffCpuProgram {
  public:
   static constexpr std::size_t kMostProcesses = FLAMED_MOST_SELECTED;
 
-  /// Loads it for these processes. It does not run yet.
-  static Result<OffCpuProgram> load(std::span<const std::int32_t> processes);
+  /// Loads it for these processes. It does not run yet. `with_wakers`: also to be called when their threads are woken.
+  static Result<OffCpuProgram> load(std::span<const std::int32_t> processes, bool with_wakers);
   OffCpuProgram(OffCpuProgram&&) noexcept;
   ~OffCpuProgram();
 
@@ -35,9 +35,13 @@ class OffCpuProgram {
   /// A thread that has been waiting since before attach(). False: it has been seen meanwhile.
   bool add_waiting(std::uint32_t tid, const flamed_off_cpu_thread& thread);
 
-  /// Calls `stack` and `end` with what has been recorded since the last time, in the order of each thread.
-  void drain(const std::function<void(const flamed_off_cpu_stack&)>& stack,
-             const std::function<void(const flamed_wait_end&)>& end);
+  struct Takers {
+    std::function<void(const flamed_off_cpu_stack&)> stack;
+    std::function<void(const flamed_wait_end&)> end;
+    std::function<void(const flamed_waker&)> waker;
+  };
+  /// Calls them with what has been recorded since the last time, in the order of each thread.
+  void drain(const Takers& takers);
 
   /// A stack for each so long a time of waiting, from now on.
   void set_period(std::int64_t period_ns);

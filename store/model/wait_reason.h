@@ -90,4 +90,13 @@ constexpr std::optional<HolderFrame> holder_in(const Frame& frame) {
                      static_cast<std::uint32_t>(frame.offset & ((1U << kHolderTidBits) - 1))};
 }
 
+/// In front of the reason, in answers of the exact mode: who ended the wait, by its place in a list of their names that
+/// comes with the answer.
+constexpr std::uint64_t kWakerMark = kReasonMark + (std::uint64_t{1} << 32);
+constexpr Frame waker_frame(std::uint32_t place) { return {kKernelModule, kWakerMark + place}; }
+constexpr std::optional<std::uint32_t> waker_in(const Frame& frame) {
+  if (frame.module != kKernelModule || frame.offset >> 32 != kWakerMark >> 32) return std::nullopt;
+  return static_cast<std::uint32_t>(frame.offset);
+}
+
 }  // namespace flamed::store

@@ -85,7 +85,7 @@ TEST_CASE("the kernel takes the program that visits waiting threads") {
 }
 
 TEST_CASE("the kernel takes the program that counts waits at each switch") {
-  const Result<daemon::OffCpuProgram> program = daemon::OffCpuProgram::load({});
+  const Result<daemon::OffCpuProgram> program = daemon::OffCpuProgram::load({}, true);
   INFO(why(program));
   CHECK(program);
 }

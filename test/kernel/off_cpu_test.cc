@@ -145,6 +145,32 @@ TEST_CASE("the answer has why and in which functions threads waited, also those 
   CHECK(of(locking, ";hold;sleep_ms;") > 0.5 * 3);
 }
 
+TEST_CASE("who ended a wait is told where it is asked for: another thread, or an interrupt") {
+  const RunningDaemon daemon;
+  ChildProcess pipe({victim("waits"), "pipe", "60"});
+  ChildProcess sleeps({victim("waits"), "sleeps", "60"});
+  const auto sent = measure(daemon, pipe, "seconds=1&wakers=show");
+  const auto slept = measure(daemon, sleeps, "seconds=1&wakers=show");
+  const auto without = measure(daemon, pipe, "seconds=1");
+  INFO(text_of(sent) << text_of(slept) << text_of(without));
+  std::map<std::string, double> by_reader;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/" + std::to_string(pipe.pid()) + "/task")) {
+    const std::string tid = thread.path().filename();
+    by_reader[tid] = of(sent, ";[woken by victim_waits (" + tid + ")];[pipe];");
+  }
+  CHECK(by_reader.erase(std::to_string(pipe.pid())) == 1);  // the main thread only joins the others
+  REQUIRE(by_reader.size() == 2);
+  double woken = 0;
+  for (const auto& [tid, seconds_by] : by_reader) {
+    CHECK(seconds_by > 0);
+    woken += seconds_by;
+  }
+  CHECK(woken > 0.8 * of(sent, ";[pipe];"));
+  CHECK(of(slept, ";[woken by an interrupt];[sleep];") > 0.8 * of(slept, ";[sleep];"));
+  CHECK(of(slept, ";[sleep];") > 0);
+  CHECK(of(without, "[woken by ") == 0);
+}
+
 bool is_attached() {
   FILE* const list = ::popen("bpftool prog list 2>/dev/null || /usr/sbin/bpftool prog list", "r");
   REQUIRE(list != nullptr);
@@ -152,7 +178,7 @@ bool is_attached() {
   std::vector<char> part(4096);
   for (std::size_t got = 0; (got = ::fread(part.data(), 1, part.size(), list)) != 0;) text.append(part.data(), got);
   ::pclose(list);
-  return text.find(kProgramName) != std::string::npos;
+  return text.find(kProgramName) != std::string::npos || text.find("thread_woken") != std::string::npos;
 }
 
 std::string health_of(const RunningDaemon& daemon) {

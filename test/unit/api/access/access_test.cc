@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "api/access/viewer_sources.h"
 #include "api/answer/routes.h"
 #include "test/catch.h"
 #include "test/unit/api/access/scratch_file.h"
@@ -58,10 +59,10 @@ std::vector<std::string> data_targets() {
     targets.push_back(std::string("/diff?from=now-1m&format=") + format);
     targets.push_back(std::string("/diff?from=now-1m&base_uid=1002&format=") + format);
   }
-  for (const char* path :
-       {"/processes", "/threads", "/timeline", "/timeline?processes=64", "/timeline?pid=201", "/heatmap", "/marks",
-        "/marks?unit=bobs.service", "/processes?group=program", "/processes?group=user", "/processes?group=tree",
-        "/processes?uid=1002", "/threads?comm=bobs-worker", "/debug/pprof/profile?from=now-1m"}) {
+  for (const char* path : {"/processes", "/threads", "/timeline", "/timeline?processes=64", "/timeline?pid=201",
+                           "/heatmap", "/heatmap?measure=wall", "/marks", "/marks?unit=bobs.service",
+                           "/processes?group=program", "/processes?group=user", "/processes?group=tree",
+                           "/processes?uid=1002", "/threads?comm=bobs-worker", "/debug/pprof/profile?from=now-1m"}) {
     targets.emplace_back(path);
   }
   return targets;
@@ -409,6 +410,28 @@ TEST_CASE("another user's pid is answered like one that does not exist") {
       CHECK(ask("777202@5001") == ask("777999@5001"));
     }
   }
+}
+
+TEST_CASE("a measurement of waits knows for whom it is, so that wakers of other users are not told") {
+  class MeasuringSources : public FakeSources {
+   public:
+    std::optional<OffCpuRefusal> begin_off_cpu(const OffCpuRequest& request) override {
+      asked = request;
+      return std::nullopt;
+    }
+    OffCpuRequest asked;
+  };
+  MeasuringSources sources;
+  sources.running_[kAlices.pid] = kAlice;
+  const auto asked_by = [&](const Viewer& viewer) {
+    ViewerSources seen(sources, viewer);
+    CHECK_FALSE(seen.begin_off_cpu({.processes = {kAlices.pid}}));
+    return sources.asked;
+  };
+  CHECK(asked_by({Viewer::Sees::kOwn, kAlice}).only_user == kAlice);
+  CHECK(asked_by({Viewer::Sees::kOwn, kAlice}).is_limited);
+  CHECK_FALSE(asked_by({Viewer::Sees::kEverything, 0}).only_user);
+  CHECK_FALSE(asked_by({Viewer::Sees::kEverything, 0}).is_limited);
 }
 
 TEST_CASE("a running process without samples is visible to its owner") {

@@ -28,7 +28,10 @@ class Namer final : public store::FrameNamer {
     std::vector<std::shared_ptr<const store::InlineChain>> chains;
     for (const Frame& frame : frames) {
       const auto reason = store::wait_reason_in(frame);
-      const std::string text = reason ? std::string(name_of(*reason)) : "f" + std::to_string(frame.offset);
+      const auto waker = store::waker_in(frame);
+      const std::string text = reason  ? std::string(name_of(*reason))
+                               : waker ? "waker " + std::to_string(*waker)
+                                       : "f" + std::to_string(frame.offset);
       chains.push_back(
           std::make_shared<store::InlineChain>(store::InlineChain{{text, "program", store::FrameKind::kNative, ""}}));
     }
@@ -54,7 +57,7 @@ struct Fixture {
     info.id = kProcess;
     info.comm = "program";
     info.uid = kOwner;
-    return store::measured(intake.take_snapshot(outcome, {&info, 1}, clock), store::Measure::kWait, false);
+    return store::measured(intake.take_snapshot(outcome, {&info, 1}, clock, wakers), store::Measure::kWait, false);
   }
   /// Milliseconds in stacks with this frame.
   double ms(const store::Snapshot& snapshot, const std::string& frame) {
@@ -69,10 +72,14 @@ struct Fixture {
     return sum;
   }
 
+  std::vector<std::string> wakers;
   ManualClock clock{{3600 * kNsPerSecond}, {1'769'868'330 * kNsPerSecond}};
   Namer namer;
   OffCpuIntake intake{[](std::uint64_t address) {
-    return address < 10 ? "bpf_trace_run4" : address < 20 ? "__schedule" : std::string("do_wait");
+    return address < 10    ? "bpf_trace_run4"
+           : address < 20  ? "__schedule"
+           : address == 30 ? "asm_sysvec_apic_timer_interrupt"
+                           : std::string("do_wait");
   }};
   OffCpuCapture::Outcome outcome{{kProcess.pid}, {3590 * kNsPerSecond}, {3600 * kNsPerSecond}, {}, {}};
 };
@@ -109,6 +116,34 @@ TEST_CASE("a stack that is known better later replaces the one before, and all a
   fixture.add(101, 1, 6, store::WaitReason::kLock);
   fixture.intake.clear();
   CHECK(fixture.ms(fixture.snapshot(times), "f6") == 0);
+}
+
+TEST_CASE("who ended a wait stands in front of its reason, another user's thread without its name") {
+  Fixture fixture;
+  for (const std::uint64_t number : {1, 2, 3, 4, 5}) fixture.add(101, number, 5, store::WaitReason::kPipe);
+  fixture.outcome.waker_stacks = {{5, 40}, {40, 30, 50}};
+  fixture.outcome.wakers = {{{101, 1}, {200, 200, kOwner, "writer", 0}},
+                            {{101, 2}, {201, 201, 4711, "secret", 0}},
+                            {{101, 3}, {200, 200, kOwner, "writer", 1}},
+                            {{101, 4}, {0, 0, 0, "swapper/0", 0}}};
+  const std::vector<OffCpuTime> times{{101, 100, 1, 100 * kNsPerMs, 10 * kNsPerMs},
+                                      {101, 100, 2, 200 * kNsPerMs, 0},
+                                      {101, 100, 3, 300 * kNsPerMs, 0},
+                                      {101, 100, 4, 400 * kNsPerMs, 0},
+                                      {101, 100, 5, 500 * kNsPerMs, 0}};
+  std::vector<std::string> names{"[woken by writer (200)]", "[woken by secret (201)]", "[woken by an interrupt]"};
+  SECTION("who sees everything sees all names") {}
+  SECTION("others do not") {
+    fixture.outcome.only_user = kOwner;
+    names[1] = "[woken by another user]";
+  }
+  const store::Snapshot snapshot = fixture.snapshot(times);
+  CHECK(fixture.wakers == names);
+  CHECK(fixture.ms(snapshot, "waker 0") == Approx(110));
+  CHECK(fixture.ms(snapshot, "waker 1") == Approx(200));
+  CHECK(fixture.ms(snapshot, "waker 2") == Approx(700));
+  CHECK(fixture.ms(snapshot, "pipe") == Approx(1500));
+  CHECK(fixture.ms(snapshot, "run_queue") == Approx(10));
 }
 
 TEST_CASE("another user sees nothing of it") {
