@@ -113,6 +113,8 @@ class Sources {
   /// this revision.
   [[nodiscard]] virtual std::uint64_t await_revision() const = 0;
   [[nodiscard]] virtual store::FrameNamer& namer() = 0;
+  /// With inlined calls and lines only where they are known already, for next to nothing.
+  [[nodiscard]] virtual store::FrameNamer& quick_namer() { return namer(); }
   [[nodiscard]] virtual Health health() const = 0;
   [[nodiscard]] virtual std::vector<Metric> metrics() const = 0;
   [[nodiscard]] virtual const Clock& clock() const = 0;

@@ -71,6 +71,7 @@
 #include "symbolizer/names/debian_packages.h"
 #include "symbolizer/names/debug_file_finder.h"
 #include "symbolizer/names/debuginfod.h"
+#include "symbolizer/names/function_names.h"
 #include "symbolizer/names/kernel_symbols.h"
 #include "symbolizer/names/module_symbolizer.h"
 #include "symbolizer/names/runtime_functions.h"
@@ -379,9 +380,12 @@ class Daemon::Parts {
             {.packages = &packages_, .asks_debug_servers = debuginfod_ != nullptr, .runtime_functions = &functions_}),
         cache_(symbolizer_, clock),
         namer_(cache_, config.memory_budget_bytes / kIndexShare),
+        function_names_(cache_, symbolizer_, clock),
+        quick_namer_(function_names_, /*kept_bytes=*/0),
         row_cache_(unwind_ == nullptr ? nullptr : open_row_cache(clock)),
         history_(open_history()),
         history_namer_(namer_, history_ == nullptr ? nullptr : &history_->past()),
+        quick_history_namer_(quick_namer_, history_ == nullptr ? nullptr : &history_->past()),
         pressure_({.limits = config.pressure, .retention_ns = config.retention_ns}, clock) {}
 
   /// The exit status if it can't begin; it has logged why.
@@ -405,6 +409,7 @@ class Daemon::Parts {
                                           kernel_symbols_,
                                           cache_,
                                           history_namer_,
+                                          quick_history_namer_,
                                           debuginfod_.get(),
                                           unwind_.get(),
                                           late_walks_.get(),
@@ -584,9 +589,11 @@ class Daemon::Parts {
   symbolizer::ModuleSymbolizer symbolizer_;
   symbolizer::CachingSymbolizer cache_;
   FrameNamer namer_;
+  symbolizer::FunctionNames function_names_;
+  FrameNamer quick_namer_;
   const std::unique_ptr<RowCache> row_cache_;  ///< null: rows are not kept
   const std::unique_ptr<History> history_;     ///< null: minutes are in memory alone
-  HistoryNamer history_namer_;
+  HistoryNamer history_namer_, quick_history_namer_;
   PressureWatch pressure_;
   std::atomic<std::int64_t> pushing_ns_ = 0;  ///< CPU time of flamed-push
   // Set from begin() on.

@@ -60,6 +60,7 @@ class DaemonSources final : public api::Sources {
     const symbolizer::KernelSymbols& kernel_symbols;
     const symbolizer::CachingSymbolizer& cache;
     store::FrameNamer& namer;
+    store::FrameNamer& quick_namer;
     const symbolizer::Debuginfod* debuginfod;  ///< null if no server is configured
     const UnwindPublisher* unwind;             ///< null if stacks are walked by frame pointers alone
     const LateWalks* late_walks;               ///< null if no samples bring a slice of their stack
@@ -90,6 +91,7 @@ class DaemonSources final : public api::Sources {
                                              const store::Detail& detail) const override;
   [[nodiscard]] std::uint64_t await_revision() const override;
   [[nodiscard]] store::FrameNamer& namer() override { return parts_.namer; }
+  [[nodiscard]] store::FrameNamer& quick_namer() override { return parts_.quick_namer; }
   [[nodiscard]] api::Health health() const override;
   [[nodiscard]] std::vector<api::Metric> metrics() const override;
   [[nodiscard]] const Clock& clock() const override { return parts_.clock; }

@@ -139,6 +139,12 @@ Status set_measures(Receiver& receiver, const Json& value) {
   return {};
 }
 
+Status set_naming(Receiver& receiver, const Json& value) {
+  if (value != "quick" && value != "all") return bad("naming", "\"quick\" or \"all\"");
+  receiver.names_all = value == "all";
+  return {};
+}
+
 /// {"unit": "nginx.service"} or {"unit": ["nginx", "redis"]}
 Status set_selection(Receiver& receiver, const Json& value) {
   constexpr std::array<std::string_view, 8> kKeys{"comm", "exe", "unit", "container", "cgroup", "uid", "tree", "side"};
@@ -224,12 +230,13 @@ struct Setting {
   std::string_view key;
   Status (*set)(Receiver&, const Json&);
 };
-constexpr std::array<Setting, 12> kSettings{{{"name", set_name},
+constexpr std::array<Setting, 13> kSettings{{{"name", set_name},
                                              {"format", set_format},
                                              {"url", set_url},
                                              {"interval", set_interval},
                                              {"max_age", set_max_age},
                                              {"measures", set_measures},
+                                             {"naming", set_naming},
                                              {"select", set_selection},
                                              {"labels", set_labels},
                                              {"headers", set_headers},

@@ -37,6 +37,7 @@ struct Receiver {
   std::int64_t max_age_ns = 60 * kNsPerMinute;
   bool sends_cpu = true;
   bool sends_wait = true;
+  bool names_all = false;   ///< inlined calls and lines of every address are looked up for it
   std::string selection{};  ///< parameters of the API, encoded, each with an & before it
   std::vector<std::pair<std::string, Secret>> headers{};
   std::string user{};  ///< of basic authentication; empty: none

@@ -213,8 +213,9 @@ void Pusher::finish(Stream& stream) {
 }
 
 std::optional<Pusher::Fetched> Pusher::fetch(const Stream& stream, const Progress::Step& step) {
-  LocalAnswer answer = outside_.ask("/profile?format=" + std::string(name_of(receiver_.format)) + "&measure=" +
-                                    std::string(stream.measure) + "&" + window_of(step.ask) + receiver_.selection);
+  LocalAnswer answer = outside_.ask(
+      "/profile?format=" + std::string(name_of(receiver_.format)) + "&measure=" + std::string(stream.measure) +
+      "&naming=" + (receiver_.names_all ? "all&" : "quick&") + window_of(step.ask) + receiver_.selection);
   const std::optional<Stretch> used = parse_window(answer.window, outside_.clock.wall());
   const std::optional<std::uint64_t> samples = parse_samples(answer.quality);
   if (answer.status != 200 || !used || !samples) {

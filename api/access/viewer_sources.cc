@@ -37,6 +37,11 @@ store::FrameNamer& ViewerSources::namer() {
   return careful_namer_;
 }
 
+store::FrameNamer& ViewerSources::quick_namer() {
+  if (sees_everything()) return all_.quick_namer();
+  return careful_quick_namer_;
+}
+
 std::optional<std::uint32_t> ViewerSources::user_of(std::int32_t pid) const {
   const std::optional<std::uint32_t> user = all_.user_of(pid);
   const bool is_own = viewer_.sees == Viewer::Sees::kOwn && user == viewer_.uid;
@@ -55,7 +60,7 @@ CpuAccount ViewerSources::machine_cpu(const store::WallWindow& window) const {
 
 std::vector<std::shared_ptr<const store::InlineChain>> ViewerSources::CarefulNamer::name(
     std::span<const Frame> frames) {
-  auto chains = all_.namer().name(frames);
+  auto chains = all_.name(frames);
   for (std::size_t i = 0; i < std::min(chains.size(), frames.size()); ++i) {
     const auto& chain = chains[i];
     if (frames[i].module != kKernelModule || chain == nullptr || chain->empty()) continue;

@@ -19,7 +19,8 @@ namespace flamed::api {
 
 class ViewerSources final : public Sources {
  public:
-  ViewerSources(Sources& all, const Viewer& viewer) : all_(all), viewer_(viewer), careful_namer_(all) {}
+  ViewerSources(Sources& all, const Viewer& viewer)
+      : all_(all), viewer_(viewer), careful_namer_(all.namer()), careful_quick_namer_(all.quick_namer()) {}
 
   [[nodiscard]] store::Snapshot await_snapshot() const override;
   /// Of a snapshot that the viewer may see.
@@ -30,6 +31,7 @@ class ViewerSources final : public Sources {
   }
   [[nodiscard]] std::uint64_t await_revision() const override { return all_.await_revision(); }
   [[nodiscard]] store::FrameNamer& namer() override;
+  [[nodiscard]] store::FrameNamer& quick_namer() override;
   [[nodiscard]] std::optional<std::uint32_t> user_of(std::int32_t pid) const override;
   /// Of processes of the viewer alone.
   [[nodiscard]] std::optional<OffCpuRefusal> begin_off_cpu(const OffCpuRequest& request) override;
@@ -60,18 +62,18 @@ class ViewerSources final : public Sources {
   /// Names without kernel addresses, which would undo address space randomisation (KASLR).
   class CarefulNamer final : public store::FrameNamer {
    public:
-    explicit CarefulNamer(Sources& all) : all_(all) {}
+    explicit CarefulNamer(store::FrameNamer& all) : all_(all) {}
     std::vector<std::shared_ptr<const store::InlineChain>> name(std::span<const Frame> frames) override;
 
    private:
-    Sources& all_;
+    store::FrameNamer& all_;
   };
 
   [[nodiscard]] bool sees_everything() const { return viewer_.sees == Viewer::Sees::kEverything; }
 
   Sources& all_;
   const Viewer viewer_;
-  CarefulNamer careful_namer_;
+  CarefulNamer careful_namer_, careful_quick_namer_;
 };
 
 }  // namespace flamed::api

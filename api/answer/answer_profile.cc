@@ -203,11 +203,14 @@ class NamerOfAnother final : public store::FrameNamer {
 }  // namespace
 
 Response answer_profile(const AnswerContext& context) {
-  const auto question = prepare(context);
+  auto question = prepare(context);
   if (const auto* problem = std::get_if<Problem>(&question)) return problem_response(*problem);
-  const auto& ready = std::get<ReadyQuestion>(question);
+  auto& ready = std::get<ReadyQuestion>(question);
   const std::string_view format = format_of(context);
   if (const auto problem = check_format(context, format)) return problem_response(*problem);
+  if (is_of_services(format) && context.parameters.choice("naming") == "quick") {
+    ready.namer = &context.sources.quick_namer();
+  }
   if (format == "pprof" || format == "speedscope" || is_of_services(format)) {
     return stacks_answer(context, ready, format);
   }

@@ -32,6 +32,7 @@ constexpr std::array<std::string_view, 2> kNames{"short", "full"};
 constexpr std::array<std::string_view, 2> kNormalise{"samples", "time"};
 constexpr std::array<std::string_view, 3> kMeasures{"cpu", "wait", "wall"};
 constexpr std::array<std::string_view, 2> kIdle{"hide", "show"};
+constexpr std::array<std::string_view, 2> kNaming{"all", "quick"};
 
 constexpr double kLargestId = 2147483647;
 constexpr double kLargestUid = 4294967294;
@@ -105,7 +106,7 @@ constexpr std::array<ParameterSpec, 13> kShape{{
     {"max_nodes", kInteger, "number of nodes, the largest ones", {}, 1, 1'000'000, "200000"},
 }};
 
-constexpr std::array<ParameterSpec, 3> kProfileOwn{{
+constexpr std::array<ParameterSpec, 4> kProfileOwn{{
     {"seconds",
      kDuration,
      "without from: waits for the next so many seconds; with it: the length of the window",
@@ -115,6 +116,9 @@ constexpr std::array<ParameterSpec, 3> kProfileOwn{{
     {"format", kChoice, "format of the profile; without it the header Accept decides", kProfileFormats, 0, 0,
      "flamegraph"},
     {"label", kTexts, "name=value: a label of every service, with the formats pyroscope and otlp"},
+    {"naming", kChoice,
+     "quick: inlined calls and lines only where they are known already, with the formats pyroscope and otlp", kNaming,
+     0, 0, "all"},
 }};
 
 constexpr std::array<ParameterSpec, 2> kDiffOwn{{

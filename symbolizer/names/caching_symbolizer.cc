@@ -60,26 +60,9 @@ CachingSymbolizer::CachingSymbolizer(Symbolizer& inner, const Clock& clock, Opti
 
 std::vector<SymbolChainPtr> CachingSymbolizer::symbolise(std::span<const Frame> frames) {
   forget_renewed(modules_of(frames));
-  std::vector<SymbolChainPtr> chains(frames.size());
+  const std::uint64_t forgotten_before = forgotten();
   std::vector<std::size_t> missing;
-  std::uint64_t forgotten_before = 0;
-  {
-    std::lock_guard lock(mutex_);
-    forgotten_before = forgotten_;
-  }
-  const std::int64_t asked_ns = clock_.monotonic().ns;
-  for (std::size_t first = 0; first < frames.size(); first += kFramesPerLock) {
-    const std::size_t end = std::min(first + kFramesPerLock, frames.size());
-    const std::size_t missing_before = missing.size();
-    std::lock_guard lock(mutex_);
-    look_up_locked(frames.subspan(first, end - first), asked_ns, &chains[first]);
-    for (std::size_t i = first; i < end; ++i) {
-      if (chains[i] == nullptr) missing.push_back(i);
-    }
-    const std::size_t missed = missing.size() - missing_before;
-    stats_.hits += end - first - missed;
-    stats_.misses += missed;
-  }
+  std::vector<SymbolChainPtr> chains = look_up(frames, missing);
   if (missing.empty()) return chains;
 
   std::sort(missing.begin(), missing.end(), [&](std::size_t a, std::size_t b) { return frames[a] < frames[b]; });
@@ -101,6 +84,30 @@ std::vector<SymbolChainPtr> CachingSymbolizer::symbolise(std::span<const Frame> 
     // These may be outdated answers: better to look them up once more than to keep them.
     if (forgotten_ != forgotten_before) break;
     for (std::size_t i = first; i < end; ++i) insert_locked(asked[i], answers[i], answered_ns);
+  }
+  return chains;
+}
+
+std::vector<SymbolChainPtr> CachingSymbolizer::known(std::span<const Frame> frames) {
+  std::vector<std::size_t> missing;
+  return look_up(frames, missing);
+}
+
+std::vector<SymbolChainPtr> CachingSymbolizer::look_up(std::span<const Frame> frames,
+                                                       std::vector<std::size_t>& missing) {
+  std::vector<SymbolChainPtr> chains(frames.size());
+  const std::int64_t asked_ns = clock_.monotonic().ns;
+  for (std::size_t first = 0; first < frames.size(); first += kFramesPerLock) {
+    const std::size_t end = std::min(first + kFramesPerLock, frames.size());
+    const std::size_t missing_before = missing.size();
+    std::lock_guard lock(mutex_);
+    look_up_locked(frames.subspan(first, end - first), asked_ns, &chains[first]);
+    for (std::size_t i = first; i < end; ++i) {
+      if (chains[i] == nullptr) missing.push_back(i);
+    }
+    const std::size_t missed = missing.size() - missing_before;
+    stats_.hits += end - first - missed;
+    stats_.misses += missed;
   }
   return chains;
 }
@@ -241,6 +248,19 @@ void CachingSymbolizer::forget(ModuleId module) {
   for (std::uint32_t i = 0; i < slots_.size(); ++i) {
     if (slots_[i].chain != nullptr && slots_[i].frame.module == module) free_locked(i);
   }
+}
+
+void CachingSymbolizer::forget_all() {
+  std::lock_guard lock(mutex_);
+  ++forgotten_;
+  for (std::uint32_t i = 0; i < slots_.size(); ++i) {
+    if (slots_[i].chain != nullptr) free_locked(i);
+  }
+}
+
+std::uint64_t CachingSymbolizer::forgotten() const {
+  std::lock_guard lock(mutex_);
+  return forgotten_;
 }
 
 CachingSymbolizer::Stats CachingSymbolizer::stats() const {

@@ -39,9 +39,15 @@ class CachingSymbolizer final : public Symbolizer {
   std::vector<SymbolChainPtr> symbolise(std::span<const Frame> frames) override;
   std::vector<ModuleId> renewed(std::span<const ModuleId> modules) override { return inner_.renewed(modules); }
   std::uint64_t edition(std::span<const ModuleId> modules) override;
+  /// The kept answers alone; null: there is none. The inner symbolizer is not asked for anything.
+  std::vector<SymbolChainPtr> known(std::span<const Frame> frames);
+  /// How often answers were dropped because there may be better ones.
+  [[nodiscard]] std::uint64_t forgotten() const;
 
   /// Drops the answers of one module, and does not keep those that are just being computed.
   void forget(ModuleId module);
+  /// The same of all modules.
+  void forget_all();
 
   struct Stats {
     std::uint64_t hits = 0;
@@ -77,6 +83,8 @@ class CachingSymbolizer final : public Symbolizer {
   };
 
   void forget_renewed(std::span<const ModuleId> modules);
+  /// Appends the indexes of frames without an answer to `missing`.
+  std::vector<SymbolChainPtr> look_up(std::span<const Frame> frames, std::vector<std::size_t>& missing);
   /// Looks up a batch of frames under one hold of the lock. Does not change the chains of missing ones.
   void look_up_locked(std::span<const Frame> frames, std::int64_t now_ns, SymbolChainPtr* chains);
   void insert_locked(const Frame& frame, const SymbolChainPtr& chain, std::int64_t now_ns);

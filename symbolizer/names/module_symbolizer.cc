@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <exception>
 #include <iterator>
 #include <limits>
@@ -85,6 +86,32 @@ ModuleSymbolizer::ModuleSymbolizer(Modules& modules, KernelSymbols& kernel, Modu
       jit_(reader, clock, {options.table_budget_bytes}) {}
 
 std::vector<SymbolChainPtr> ModuleSymbolizer::symbolise(std::span<const Frame> frames) {
+  return name(frames, Depth::kLines);
+}
+
+std::vector<SymbolChainPtr> ModuleSymbolizer::name_functions(std::span<const Frame> frames) {
+  return name(frames, Depth::kFunctions);
+}
+
+std::vector<Frame> ModuleSymbolizer::functions_of(std::span<const Frame> frames) {
+  std::vector<Frame> functions(frames.begin(), frames.end());
+  std::unordered_map<ModuleId, LoadedPtr> tables;
+  for (Frame& frame : functions) {
+    const auto [known, is_new] = tables.try_emplace(frame.module);
+    if (is_new) known->second = loaded_already(frame.module);
+    if (known->second == nullptr || !known->second->symbols.ok()) continue;
+    const ElfSymbols& symbols = *known->second->symbols;
+    const auto found = symbols.find(frame.offset);
+    if (!found || found->offset > frame.offset) continue;
+    // Another function may begin there, too.
+    const std::uint64_t start = frame.offset - found->offset;
+    const auto at_start = symbols.find(start);
+    if (at_start && at_start->name.data() == found->name.data()) frame.offset = start;
+  }
+  return functions;
+}
+
+ModuleSymbolizer::Chains ModuleSymbolizer::name(std::span<const Frame> frames, Depth depth) {
   Chains chains(frames.size());
   std::vector<std::size_t> order(frames.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -92,20 +119,20 @@ std::vector<SymbolChainPtr> ModuleSymbolizer::symbolise(std::span<const Frame> f
   for (std::size_t first = 0; first < order.size();) {
     std::size_t next = first;
     while (next < order.size() && frames[order[next]].module == frames[order[first]].module) ++next;
-    name_group(frames, Group(order).subspan(first, next - first), chains);
+    name_group(frames, Group(order).subspan(first, next - first), depth, chains);
     first = next;
   }
   return chains;
 }
 
-void ModuleSymbolizer::name_group(std::span<const Frame> frames, Group group, Chains& chains) {
+void ModuleSymbolizer::name_group(std::span<const Frame> frames, Group group, Depth depth, Chains& chains) {
   const ModuleId id = frames[group.front()].module;
   const auto all_unknown = [&](std::string_view place, const std::string& module, std::string_view reason,
                                SymbolKind kind = SymbolKind::kUnknown) {
     for (const std::size_t i : group) chains[i] = unknown(place, module, frames[i].offset, reason, kind);
   };
   if (id == kKernelModule) return name_kernel(frames, group, chains);
-  if (id == kVdsoModule) return name_elf(frames, group, vdso(), -1, "[vdso]", SymbolKind::kVdso, chains);
+  if (id == kVdsoModule) return name_elf(frames, group, vdso(), -1, "[vdso]", SymbolKind::kVdso, depth, chains);
   if (id == kNoModule) return all_unknown("no module", "[unknown]", "no mapping covered this address");
   if (id == kRuntimeModule && options_.runtime_functions != nullptr) {
     for (const std::size_t i : group) chains[i] = options_.runtime_functions->name(frames[i]);
@@ -122,7 +149,7 @@ void ModuleSymbolizer::name_group(std::span<const Frame> frames, Group group, Ch
     case ModuleKind::kKernel:
       return name_kernel(frames, group, chains);
     case ModuleKind::kVdso:
-      return name_elf(frames, group, vdso(), -1, "[vdso]", SymbolKind::kVdso, chains);
+      return name_elf(frames, group, vdso(), -1, "[vdso]", SymbolKind::kVdso, depth, chains);
     case ModuleKind::kAnonymous:
       return name_jit(frames, group, *module, chains);
     case ModuleKind::kFile:
@@ -138,7 +165,7 @@ void ModuleSymbolizer::name_group(std::span<const Frame> frames, Group group, Ch
     }
     return;
   }
-  name_elf(frames, group, *loaded(module), module->file.get(), name, SymbolKind::kNative, chains);
+  name_elf(frames, group, *loaded(module), module->file.get(), name, SymbolKind::kNative, depth, chains);
 }
 
 void ModuleSymbolizer::name_closed(std::span<const Frame> frames, Group group, const Module& closed,
@@ -194,7 +221,7 @@ const char* why_no_symbol(ElfSymbols::Source source) {
 }  // namespace
 
 void ModuleSymbolizer::name_elf(std::span<const Frame> frames, Group group, const Loaded& loaded, int file,
-                                const std::string& module, SymbolKind kind, Chains& chains) {
+                                const std::string& module, SymbolKind kind, Depth depth, Chains& chains) {
   const std::string_view place = kind == SymbolKind::kVdso ? std::string_view("vdso") : std::string_view(module);
   if (!loaded.symbols.ok()) {
     const Error& error = loaded.symbols.error();
@@ -205,7 +232,8 @@ void ModuleSymbolizer::name_elf(std::span<const Frame> frames, Group group, cons
     return;
   }
   const ElfSymbols& symbols = *loaded.symbols;
-  const Lines lines = locate(frames, group, loaded, file);
+  const Lines lines =
+      depth == Depth::kLines ? locate(frames, group, loaded, file) : Lines{std::vector<SourceChain>(group.size())};
   const std::vector<SourceChain>& sources = lines.chains;
   const bool pending = loaded.debug.pending || lines.pending;
 
@@ -373,19 +401,27 @@ void ModuleSymbolizer::name_jit(std::span<const Frame> frames, Group group, cons
   }
 }
 
-std::vector<DemangledName> ModuleSymbolizer::demangle(std::span<const std::string> mangled) {
-  std::vector<DemangledName> names;
-  if (!mangled.empty()) {
-    Result<std::vector<DemangledName>> demangled = reader_.demangle(mangled);
-    if (demangled) {
-      names = std::move(demangled).value();
-    } else if (demangled.error().code() != EAGAIN) {
-      // One of them breaks the demangler, and would do so again.
-      for (const std::string& name : mangled) names.push_back({name, {}});
+std::vector<DemangledName> ModuleSymbolizer::demangle(std::span<const std::string> names) {
+  std::vector<DemangledName> shown(names.size());
+  std::vector<std::string> mangled;
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (may_be_mangled(names[i])) {
+      mangled.push_back(names[i]);
+      places.push_back(i);
+    } else {
+      shown[i].name = names[i];
     }
   }
-  names.resize(mangled.size());
-  return names;
+  if (mangled.empty()) return shown;
+  Result<std::vector<DemangledName>> demangled = reader_.demangle(mangled);
+  // Otherwise one of them breaks the demangler, and would do so again.
+  const bool is_broken = !demangled && demangled.error().code() != EAGAIN;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    if (demangled && i < demangled->size()) shown[places[i]] = std::move((*demangled)[i]);
+    if (is_broken) shown[places[i]].name = std::move(mangled[i]);
+  }
+  return shown;
 }
 
 const ModuleSymbolizer::Loaded& ModuleSymbolizer::vdso() {
@@ -443,6 +479,19 @@ ModuleSymbolizer::LoadedPtr ModuleSymbolizer::loaded(const ModulePtr& module) {
   promise.set_value(mine);
   settle(module->id, *my_load, mine, clock_.monotonic().ns - started.ns);
   return mine;
+}
+
+ModuleSymbolizer::LoadedPtr ModuleSymbolizer::loaded_already(ModuleId id) {
+  const ModulePtr module = modules_.find(id);
+  if (module == nullptr || module->kind != ModuleKind::kFile) return nullptr;
+  std::lock_guard lock(mutex_);
+  const auto entry = entries_.find(id);
+  if (entry == entries_.end() || !same_module(entry->second.module, module) || !entry->second.loaded.valid() ||
+      entry->second.loaded.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+    return nullptr;
+  }
+  entry->second.last_used = ++uses_;
+  return entry->second.loaded.get();
 }
 
 DebugFiles ModuleSymbolizer::find_debug_files(const Module& module, const FileOwner& owner, const ElfFacts& facts) {

@@ -67,6 +67,11 @@ class ModuleSymbolizer final : public Symbolizer {
                    const Clock& clock, Options options);
 
   std::vector<SymbolChainPtr> symbolise(std::span<const Frame> frames) override;
+  /// The same without inlined calls and lines: debug information is not read.
+  std::vector<SymbolChainPtr> name_functions(std::span<const Frame> frames);
+  /// The frame of the first byte of its function, if that has the same name and its module's table is there already;
+  /// otherwise the frame itself. Reads nothing.
+  std::vector<Frame> functions_of(std::span<const Frame> frames);
   /// Modules whose debug file has appeared.
   std::vector<ModuleId> renewed(std::span<const ModuleId> modules) override;
 
@@ -135,14 +140,16 @@ class ModuleSymbolizer final : public Symbolizer {
   /// frames[i] for i in `group` are in one module.
   using Group = std::span<const std::size_t>;
   using Chains = std::vector<SymbolChainPtr>;
-  void name_group(std::span<const Frame> frames, Group group, Chains& chains);
+  enum class Depth : std::uint8_t { kFunctions, kLines };
+  Chains name(std::span<const Frame> frames, Depth depth);
+  void name_group(std::span<const Frame> frames, Group group, Depth depth, Chains& chains);
   /// `place` is the text for frames without names.
   static void name_closed(std::span<const Frame> frames, Group group, const Module& closed, std::string_view place,
                           const std::string& module, Chains& chains);
   void name_kernel(std::span<const Frame> frames, Group group, Chains& chains);
   /// `file` is -1 if there is no file.
   void name_elf(std::span<const Frame> frames, Group group, const Loaded& loaded, int file, const std::string& module,
-                SymbolKind kind, Chains& chains);
+                SymbolKind kind, Depth depth, Chains& chains);
   struct Lines {
     std::vector<SourceChain> chains;  ///< one for each frame of the group; empty if there are no lines
     bool pending = false;             ///< there may be lines the next time
@@ -153,9 +160,11 @@ class ModuleSymbolizer final : public Symbolizer {
   void name_jit(std::span<const Frame> frames, Group group, const Module& module, Chains& chains);
 
   /// One for each name. Empty if the reader was not available: then the shown names must not be cached.
-  std::vector<DemangledName> demangle(std::span<const std::string> mangled);
+  std::vector<DemangledName> demangle(std::span<const std::string> names);
 
   LoadedPtr loaded(const ModulePtr& module);
+  /// Null: it was not read yet, or is being read.
+  LoadedPtr loaded_already(ModuleId id);
   [[nodiscard]] LoadedPtr load(const ModulePtr& module);
   [[nodiscard]] DebugFiles find_debug_files(const Module& module, const FileOwner& owner, const ElfFacts& facts);
   [[nodiscard]] std::string remedy_for(const Module& module, const ElfFacts& facts, bool is_fetched) const;

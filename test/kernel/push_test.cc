@@ -160,6 +160,7 @@ TEST_CASE("receivers get what the daemon answers of the same time, to the sample
                 {"url", receivers.url(name, path)},
                 {"interval", "5s"},
                 {"measures", {"cpu"}},
+                {"naming", "all"},
                 {"select", {{"exe", "victim_known_chain"}}},
                 {"labels", {{"env", "test"}}}};
   };

@@ -48,7 +48,7 @@ receivers+=($!)
 started+=("${receivers[@]}")
 
 receiver() { # receiver NAME FORMAT PORT
-  printf '{ "name": "%s", "format": "%s", "url": "http://127.0.0.1:%s", "interval": "5s", "measures": ["cpu"],
+  printf '{ "name": "%s", "format": "%s", "url": "http://127.0.0.1:%s", "interval": "5s", "measures": ["cpu"], "naming": "all",
     "select": { "exe": "%s" } }' "$1" "$2" "$3" "$victim"
 }
 printf '{ "socket": "%s", "receivers": [%s,\n%s,\n%s] }\n' "$socket" "$(receiver pyroscope pyroscope "$new")" \

@@ -26,6 +26,8 @@ TEST_CASE("a receiver needs a name, a format and an address, and has defaults fo
   CHECK(receiver.max_age_ns == 60 * kNsPerMinute);
   CHECK(receiver.sends_cpu);
   CHECK(receiver.sends_wait);
+  CHECK_FALSE(receiver.names_all);
+  CHECK(parse_receiver(R"("naming": "all")").value().receivers[0].names_all);
   CHECK(parse_config(R"({"receivers": [{"name": "a", "format": "pyroscope", "url": "https://h/x/"}]})")
             ->receivers[0]
             .path == "/x/");
@@ -47,7 +49,7 @@ TEST_CASE("selection and labels become parameters of the daemon's API") {
 TEST_CASE("what is no configuration is refused with what is allowed") {
   for (const char* members :
        {R"("interval": "7s")", R"("interval": 15)", R"("interval": "15")", R"("max_age": "1m")", R"("measures": [])",
-        R"("measures": ["wall"])", R"("select": {"from": "now"})", R"("select": {"unit": 1})",
+        R"("measures": ["wall"])", R"("naming": "none")", R"("select": {"from": "now"})", R"("select": {"unit": 1})",
         R"("labels": {"a b": "c"})", R"("labels": {"__name__": "c"})", R"("headers": {"X": "a\nb"})",
         R"("headers": {"X:": "a"})", R"("headers": {"X": {"path": "a"}})", R"("basic_auth": {"user": "a"})",
         R"("basic_auth": {"user": "a:b", "password_file": "c"})",

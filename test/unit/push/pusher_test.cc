@@ -237,7 +237,7 @@ TEST_CASE("selection and labels are asked of the daemon, and credentials get in 
   static_cast<void>(world.run_for(30'000));
   CHECK(world.asked[0].starts_with("/timeline?step=1d&measure=cpu&"));
   CHECK(world.asked[0].ends_with("&unit=a.service"));
-  CHECK(world.asked[1].starts_with("/profile?format=pyroscope&measure=cpu&"));
+  CHECK(world.asked[1].starts_with("/profile?format=pyroscope&measure=cpu&naming=quick&"));
   CHECK(world.asked[1].ends_with("&unit=a.service&label=env%3Dprod"));
   CHECK(
       world.log.starts_with("engine: refused 500: (not shown: it has credentials)\n"

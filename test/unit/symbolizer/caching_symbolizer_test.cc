@@ -49,6 +49,21 @@ TEST_CASE("a frame is looked up once") {
   CHECK(cache.stats().bytes > 0);
 }
 
+TEST_CASE("known answers are given without asking for the others") {
+  ManualClock clock({0}, {0});
+  CountingSymbolizer inner;
+  CachingSymbolizer cache(inner, clock);
+  static_cast<void>(name_of(cache, frame(1)));
+  const auto chains = cache.known(std::vector<Frame>{frame(1), frame(2)});
+  CHECK(chains.at(0)->at(0).name == "f1");
+  CHECK(chains.at(1) == nullptr);
+  CHECK(inner.asked == 1);
+  const std::uint64_t forgotten = cache.forgotten();
+  cache.forget_all();
+  CHECK(cache.forgotten() != forgotten);
+  CHECK(cache.known(std::vector<Frame>{frame(1)}).at(0) == nullptr);
+}
+
 TEST_CASE("the same offset of two modules is two frames") {
   ManualClock clock({0}, {0});
   CountingSymbolizer inner;

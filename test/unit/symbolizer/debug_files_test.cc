@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "symbolizer/names/caching_symbolizer.h"
+#include "symbolizer/names/function_names.h"
 #include "symbolizer/names/module_symbolizer.h"
 #include "symbolizer/process/direct_root_files.h"
 #include "symbolizer/reader/elf_symbol_reader.h"
@@ -330,6 +331,50 @@ TEST_CASE("lines that can't be read cost no name") {
   CHECK(symbol.name == "main");
   CHECK(symbol.file.empty());
   CHECK(f.symbolizer.stats().failed_locates == 1);
+}
+
+TEST_CASE("names that must cost nothing are functions of the symbol table, without lines") {
+  Fixture f(VICTIM_DEBUG);
+  f.reader.chain = {{"", "/src/a.c", 10, false}, {"inlined", "/src/a.h", 20, true}};
+  FunctionNames quick(f.cache, f.symbolizer, f.clock);
+  const std::uint64_t offset = f.truth.at("main");
+  const std::vector<Frame> frames = {{OneModule::kId, offset + 2}, {OneModule::kId, offset}};
+  const auto first = quick.symbolise(frames);
+  REQUIRE(first.size() == 2);
+  REQUIRE(first[0]->size() == 1);
+  CHECK(first[0]->front().name == "main");
+  CHECK(first[0]->front().file.empty());
+  // A function is named once, not each of its addresses.
+  CHECK(quick.symbolise(frames)[1] == first[0]);
+  CHECK(f.reader.calls == 0);
+}
+
+TEST_CASE("names that must cost nothing have the lines that a query has asked for, and nothing else changes") {
+  Fixture f(VICTIM_DEBUG);
+  f.reader.chain = {{"", "/src/a.c", 10, false}, {"inlined", "/src/a.h", 20, true}};
+  FunctionNames quick(f.cache, f.symbolizer, f.clock);
+  const std::uint64_t offset = f.truth.at("main");
+  const std::vector<Frame> frames = {{OneModule::kId, offset + 2}, {OneModule::kId, offset}};
+  const std::string before = quick.symbolise(frames)[1]->front().name;
+  const auto asked = f.name({offset});
+  const auto after = quick.symbolise(frames);
+  CHECK(after[1] == asked[0]);
+  CHECK(after[1]->size() == 2);
+  CHECK(after[1]->front().name == before);
+  CHECK(after[0]->size() == 1);
+  CHECK(f.reader.calls == 1);
+}
+
+TEST_CASE("names that must cost nothing improve when a debug file has appeared") {
+  Fixture f(split("stripped"));
+  FunctionNames quick(f.cache, f.symbolizer, f.clock);
+  const Frame frame{OneModule::kId, f.truth.at("victim_private")};
+  const auto name = [&] { return quick.symbolise(std::span(&frame, 1)).front()->front().name; };
+  CHECK(name() != "victim_private");
+  f.host.write(kByBuildId, split_bytes("stripped.debug"));
+  f.clock.advance_ns(61 * kNsPerSecond);
+  CHECK(f.name("victim_private").name == "victim_private");
+  CHECK(name() == "victim_private");
 }
 
 TEST_CASE("a source file's name can't smuggle control characters out") {

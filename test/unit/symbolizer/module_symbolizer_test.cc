@@ -128,7 +128,7 @@ TEST_CASE("answers are in the order of the query, whatever the modules") {
   CHECK(chains[5]->front().name == "main");
 }
 
-TEST_CASE("without lines, addresses of one function share one chain and one demangling") {
+TEST_CASE("without lines, addresses of one function share one chain, and only mangled names are demangled") {
   Fixture f;
   const ModuleId id = f.modules.add_file(20, "victim_stripped", open_victim(VICTIM_STRIPPED));
   const std::uint64_t offset = truth_of(VICTIM_STRIPPED).at("main");
@@ -136,6 +136,10 @@ TEST_CASE("without lines, addresses of one function share one chain and one dema
   const auto chains = f.symbolizer.symbolise(frames);
   CHECK(chains[0] == chains[1]);
   CHECK(chains[0] == chains[2]);
+  CHECK(f.reader.demangled == 0);
+  const ModuleId cpp = f.modules.add_file(21, "victim_cpp", open_victim(VICTIM_CPP));
+  const std::uint64_t hidden = truth_of(VICTIM_CPP).at("victim::(anonymous namespace)::hidden");
+  static_cast<void>(f.symbolizer.symbolise(std::vector<Frame>{{cpp, hidden}, {cpp, hidden + 1}}));
   CHECK(f.reader.demangled == 1);
 }
 

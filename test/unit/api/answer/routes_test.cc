@@ -692,7 +692,7 @@ TEST_CASE("an exception in a route becomes an answer with status 500") {
 
 TEST_CASE("each path can list its parameters") {
   REQUIRE(Router::parameters_of("/profile").has_value());
-  CHECK(Router::parameters_of("/profile")->size() == 32);
+  CHECK(Router::parameters_of("/profile")->size() == 33);
   CHECK(Router::parameters_of("/healthz")->empty());
   CHECK_FALSE(Router::parameters_of("/nothing").has_value());
 }

@@ -11,7 +11,7 @@ std::span<const unsigned char> bytes_of(const std::string& text) {
 }
 
 TEST_CASE("compressed data decompresses to the original") {
-  for (std::size_t size : {0U, 1U, 65536U, 1'000'000U}) {
+  for (std::size_t size : {0U, 1U, 500U, 5000U, 65536U, 1'000'000U}) {
     std::string text;
     for (std::size_t i = 0; i < size; ++i) text += static_cast<char>('a' + i * i % 23);
     const auto compressed = gzip(text);
