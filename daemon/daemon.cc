@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/daemon.h"
+#include "daemon/containers/container_namer.h"
 
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -318,6 +319,7 @@ class Daemon::Parts {
         accounts_({.retention_ns = config.retention_ns}, clock),
         module_reader_({.program = worker_program()}),
         opener_(clock),
+        containers_(opener_, module_reader_, clock),
         code_heaps_(
             unwind_ == nullptr || !config.runtimes.has(runtimes::RuntimeKind::kJava)
                 ? nullptr
@@ -363,7 +365,8 @@ class Daemon::Parts {
                  .census = visitor_ == nullptr ? nullptr : &census_,
                  .java = java_stacks(),
                  .code = code_heaps_.get(),
-                 .functions = &functions_}),
+                 .functions = &functions_,
+                 .containers = &containers_}),
         budget_(config.frequency_hz, {config.cpu_budget, where_set(config, "cpu_budget")},
                 [this] { return meter_->read(); }),
         stored_([this] { sampler_->wake(); }),
@@ -461,7 +464,7 @@ class Daemon::Parts {
     module_reader_.stop();
     opener_.stop();
     end({&waits_thread_, &reader_thread_, &ingest_thread_, &modules_thread_, &walks_thread_, &names_thread_,
-         &runtimes_thread_, &code_thread_, &java_thread_, &history_thread_});
+         &runtimes_thread_, &code_thread_, &java_thread_, &containers_thread_, &history_thread_});
     const store::Quality quality = store_.stats().quality;
     spdlog::info("ended: {} samples taken = {} whole + {} guessed + {} truncated + {} lost{}",
                  sampler_->figures().taken(), quality.whole, quality.guessed(), quality.truncated_total(),
@@ -515,6 +518,7 @@ class Daemon::Parts {
       code_thread_ = start_thread("code-heaps", [this](const std::stop_token& stop) { code_heaps_->run(stop); });
       java_thread_ = start_thread("java", [this](const std::stop_token& stop) { java_->namer.run(stop); });
     }
+    containers_thread_ = start_thread("containers", [this](const std::stop_token& stop) { containers_.run(stop); });
     if (history_ != nullptr) {
       history_thread_ = start_thread("history", [this](const std::stop_token& stop) { history_->run(stop); });
     }
@@ -522,6 +526,7 @@ class Daemon::Parts {
     background.emplace_back(modules_thread_);
     background.emplace_back(walks_thread_);
     background.emplace_back(names_thread_);
+    background.emplace_back(containers_thread_);
     if (history_ != nullptr) background.emplace_back(history_thread_);
     if (visitor_ != nullptr) {
       waits_thread_ = start_thread("waits", [this](const std::stop_token& stop) { visitor_->run(stop); });
@@ -566,6 +571,7 @@ class Daemon::Parts {
   CpuAccounts accounts_;
   symbolizer::WorkerModuleReader module_reader_;
   symbolizer::GuardedOpener opener_;
+  ContainerNamer containers_;
   symbolizer::RuntimeFunctions functions_;
   const std::unique_ptr<CodeHeaps> code_heaps_;  ///< null: code that JVMs make is not read
   const std::unique_ptr<Java> java_;             ///< null: likewise
@@ -604,7 +610,7 @@ class Daemon::Parts {
   std::jthread modules_thread_;
   std::optional<NameKeeper> name_keeper_;
   std::jthread walks_thread_, history_thread_, names_thread_, runtimes_thread_, code_thread_, java_thread_,
-      waits_thread_, ingest_thread_, reader_thread_;
+      containers_thread_, waits_thread_, ingest_thread_, reader_thread_;
 };
 
 Daemon::Daemon(const Config& config, std::span<const char* const> arguments) : config_(config), arguments_(arguments) {}

@@ -14,6 +14,7 @@
 #include "api/render/render_marks.h"
 #include "api/text/header_line.h"
 #include "api/text/time_expression.h"
+#include "store/model/container_text.h"
 #include "store/query/query.h"
 #include "store/query/restarts.h"
 #include "store/query/worst_waits.h"
@@ -30,7 +31,7 @@ constexpr std::size_t kMostWaits = 5;
 
 /// "nginx.service", "container 3f5a9c0d1e2b"
 std::string name_of(const store::Restart& restart) {
-  if (restart.after.container != restart.what) return restart.what;
+  if (store::split_container(restart.after.container).shown() != restart.what) return restart.what;
   constexpr std::size_t kIdLength = 64;
   constexpr std::size_t kShownLength = 12;
   return "container " + (restart.what.size() == kIdLength ? restart.what.substr(0, kShownLength) : restart.what);

@@ -24,7 +24,7 @@ using Facts = ProcessLabels::Facts;
 using ValueOf = std::string (*)(const Facts&);
 
 /// Sorted by name.
-constexpr std::array<std::pair<std::string_view, ValueOf>, 14> kLabels{{
+constexpr std::array<std::pair<std::string_view, ValueOf>, 16> kLabels{{
     {"__name__", [](const Facts& of) { return std::string(of.type.name); }},
     {"__period_type__", [](const Facts& of) { return std::string(of.type.period_type); }},
     {"__period_unit__", [](const Facts& of) { return std::string(of.type.period_unit); }},
@@ -32,9 +32,11 @@ constexpr std::array<std::pair<std::string_view, ValueOf>, 14> kLabels{{
     {"__service_name__", [](const Facts& of) { return std::string(service_name(of.process)); }},
     {"__type__", [](const Facts& of) { return std::string(of.type.sample_type); }},
     {"__unit__", [](const Facts& of) { return std::string(of.type.sample_unit); }},
-    {"container", [](const Facts& of) { return of.process.container; }},
+    {"container", [](const Facts& of) { return std::string(container_of(of.process)); }},
     {"host", [](const Facts& of) { return std::string(of.host); }},
+    {"namespace", [](const Facts& of) { return std::string(pod_of(of.process).pod_namespace); }},
     {"pid", [](const Facts& of) { return std::to_string(of.process.id.pid); }},
+    {"pod", [](const Facts& of) { return std::string(pod_of(of.process).pod); }},
     {"process", [](const Facts& of) { return of.process.comm; }},
     {"service_name", [](const Facts& of) { return std::string(service_name(of.process)); }},
     {"unit", [](const Facts& of) { return of.process.unit; }},

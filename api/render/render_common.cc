@@ -13,6 +13,7 @@
 
 #include "api/text/time_expression.h"
 #include "api/text/utf8.h"
+#include "store/model/container_text.h"
 
 namespace flamed::api {
 namespace {
@@ -115,7 +116,9 @@ void append_process(JsonWriter& json, const store::ProcessInfo& process) {
     json.null();
   }
   append_text("unit", process.unit);
-  append_text("container", process.container);
+  const auto [container, container_name] = store::split_container(process.container);
+  append_text("container", std::string(container));
+  append_text("container_name", std::string(container_name));
   append_text("cgroup", process.cgroup);
   std::string parent;
   if (process.parent_start_ticks != 0) {

@@ -5,6 +5,7 @@
 #include "api/render/summary_words.h"
 #include "api/text/json_writer.h"
 #include "api/text/time_expression.h"
+#include "store/model/container_text.h"
 
 namespace flamed::api {
 namespace {
@@ -70,7 +71,9 @@ void append_mark(JsonWriter& json, const Mark& mark) {
     const store::ProcessInfo& before = mark.restart->before;
     json.key("program").string(after.executable);
     append_text(json, "unit", after.unit);
-    append_text(json, "container", after.container);
+    const auto [id, name] = store::split_container(after.container);
+    append_text(json, "container", std::string(id));
+    append_text(json, "container_name", std::string(name));
     json.key("id").string(id_of(after));
     json.key("id_before").string(id_of(before));
     json.key("ended_ms").number(before.ended.value_or(WallTime{}).ns / kNsPerMs);

@@ -14,6 +14,7 @@
 #include "api/text/protobuf_writer.h"
 #include "api/text/utf8.h"
 #include "base/keyed_hash.h"
+#include "store/model/container_text.h"
 #include "store/model/wait_reason.h"
 
 namespace flamed::api {
@@ -158,7 +159,9 @@ class Encoder {
     append_text("process", process.comm);
     append_text("thread", thread.comm);
     append_text("unit", process.unit);
-    append_text("container", process.container);
+    const auto [id, name] = store::split_container(process.container);
+    append_text("container", id);
+    append_text("container_name", name);
     append_number("pid", process.id.pid);
     append_number("tid", thread.tid);
     return encoded;

@@ -27,12 +27,16 @@ using ProfileId = std::array<std::uint64_t, 2>;
 struct LabelNames {
   std::string_view service;
   std::string_view unit;
+  std::string_view container_id;  ///< empty: it gets the name alone
   std::string_view container;
+  std::string_view pod;
+  std::string_view pod_namespace;
   std::string_view host;
 };
-constexpr LabelNames kPyroscopeNames{"service_name", "unit", "container", "host"};
+constexpr LabelNames kPyroscopeNames{"service_name", "unit", "", "container", "pod", "namespace", "host"};
 /// https://opentelemetry.io/docs/specs/semconv/resource/
-constexpr LabelNames kOtlpNames{"service.name", "systemd.unit", "container.id", "host.name"};
+constexpr LabelNames kOtlpNames{"service.name", "systemd.unit",       "container.id", "container.name",
+                                "k8s.pod.name", "k8s.namespace.name", "host.name"};
 
 Labels labels_of(const Service& service, const HostLabels& host, const LabelNames& names) {
   Labels labels;
@@ -41,7 +45,10 @@ Labels labels_of(const Service& service, const HostLabels& host, const LabelName
   };
   put(names.service, service.name);
   put(names.unit, service.unit);
-  put(names.container, service.container);
+  if (!names.container_id.empty()) put(names.container_id, service.container_id);
+  if (names.container_id.empty() || service.container != service.container_id) put(names.container, service.container);
+  put(names.pod, service.pod);
+  put(names.pod_namespace, service.pod_namespace);
   put(names.host, host.host);
   for (const auto& [name, value] : host.labels) put(name, value);
   return labels;

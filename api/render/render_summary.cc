@@ -15,6 +15,7 @@
 #include "api/render/render_common.h"
 #include "api/render/summary_words.h"
 #include "api/text/time_expression.h"
+#include "store/model/container_text.h"
 
 namespace flamed::api {
 namespace words {
@@ -274,7 +275,8 @@ class ProfileSummary {
       }
       if (facts_.group == store::Group::kExecutable) return process.executable == group.label;
       if (facts_.group == store::Group::kUnit) return process.unit == group.label;
-      return facts_.group == store::Group::kContainer && process.container == group.label;
+      return facts_.group == store::Group::kContainer &&
+             store::split_container(process.container).shown() == group.label;
     };
     const auto& all = profile_.processes;
     const auto count = static_cast<std::uint64_t>(std::count_if(all.begin(), all.end(), fits));

@@ -8,6 +8,7 @@
 
 #include "api/render/render_common.h"
 #include "api/render/summary_words.h"
+#include "store/model/container_text.h"
 
 namespace flamed::api {
 namespace {
@@ -56,8 +57,9 @@ std::string render_processes_text(const store::UsageTable<store::ProcessUsage>& 
   for (const store::ProcessUsage& row : usage.rows) {
     const store::ProcessInfo& process = row.info;
     out += seconds_and_share(row.cpu_ns, usage.total_ns) + padded(id_of(process), 22) + shown(process.comm);
-    const std::string& place = process.container.empty() ? process.unit : process.container;
-    if (!place.empty()) out += "  " + shown(place);
+    const std::string_view place =
+        process.container.empty() ? std::string_view(process.unit) : store::split_container(process.container).shown();
+    if (!place.empty()) out += "  " + shown(std::string(place));
     if (process.uid) out += "  uid " + std::to_string(*process.uid);
     if (process.ended) out += "  (ended)";
     if (!process.command_line.empty()) out += "  " + shown(process.command_line);

@@ -38,26 +38,50 @@ void add_up(std::vector<store::StackCount>& counts) {
 
 }  // namespace
 
-std::string_view service_name(const store::ProcessInfo& process) {
-  if (!process.container.empty()) return short_id(process.container);
+std::string_view container_of(const store::ProcessInfo& process) {
+  const auto [id, name] = store::split_container(process.container);
+  return name.empty() ? id : store::parts_of_container(name).container;
+}
+
+store::ContainerParts pod_of(const store::ProcessInfo& process) {
+  return store::parts_of_container(store::split_container(process.container).name);
+}
+
+std::string service_name(const store::ProcessInfo& process) {
+  if (!process.container.empty()) {
+    const auto [id, name] = store::split_container(process.container);
+    const auto [pod_namespace, pod, container] = store::parts_of_container(name);
+    if (name.empty()) return std::string(short_id(id));
+    if (pod.empty()) return std::string(name);
+    return std::string(pod_namespace) + "/" + std::string(container);
+  }
   if (!process.unit.empty()) return process.unit;
-  if (process.executable.empty()) return kNoProgram;
-  return std::string_view(process.executable).substr(process.executable.rfind('/') + 1);
+  if (process.executable.empty()) return std::string(kNoProgram);
+  return process.executable.substr(process.executable.rfind('/') + 1);
 }
 
 std::vector<Service> services_of(const store::StackProfile& profile) {
-  std::map<std::string_view, Service> by_name;
+  std::map<std::string, Service> by_name;
   std::vector<Service*> of_process;
   of_process.reserve(profile.processes.size());
   for (const store::ProcessInfo& process : profile.processes) {
-    const std::string_view name = service_name(process);
+    const std::string name = service_name(process);
     const auto [entry, is_new] = by_name.try_emplace(name);
     Service& service = entry->second;
+    const store::ContainerParts pod = pod_of(process);
+    const Service own{name,
+                      process.unit,
+                      std::string(store::split_container(process.container).id),
+                      std::string(container_of(process)),
+                      std::string(pod.pod),
+                      std::string(pod.pod_namespace)};
     if (is_new) {
-      service = {std::string(name), process.unit, process.container};
+      service = own;
     } else {
-      if (service.unit != process.unit) service.unit.clear();
-      if (service.container != process.container) service.container.clear();
+      for (const auto text :
+           {&Service::unit, &Service::container_id, &Service::container, &Service::pod, &Service::pod_namespace}) {
+        if (service.*text != own.*text) (service.*text).clear();
+      }
     }
     of_process.push_back(&service);
   }

@@ -104,6 +104,7 @@ Ingest::Ingest(symbolizer::ProcessTracker& processes, symbolizer::ProcessDetails
       java_(parts.java),
       code_(parts.code),
       functions_(parts.functions),
+      containers_(parts.containers),
       wall_at_boot_ns_(clock.wall().ns - clock.boottime_ns()),
       modules_to_sweep_at_(kFewModules) {}
 
@@ -194,6 +195,7 @@ void Ingest::apply(const EventBatch& batch) {
   apply_gaps(batch);
   look_again(batch.drained_at);
   if (runtimes_ != nullptr) republish_runtimes();
+  if (containers_ != nullptr) republish_containers();
   processes_.changed().take([this](symbolizer::Process& process) { publish(process); });
   if (code_ != nullptr) look_at_code(batch.drained_at);
   publish_remapped();
@@ -494,7 +496,8 @@ void Ingest::publish(symbolizer::Process& process) {
   if (process.cgroup != nullptr) {
     info.cgroup = process.cgroup->path;
     info.unit = process.cgroup->unit;
-    info.container = process.cgroup->container;
+    const std::string& container = process.cgroup->container;
+    info.container = containers_ == nullptr ? container : containers_->text_of(container);
   }
   const std::int64_t started_boottime_ns = static_cast<std::int64_t>(process.id.start_ticks * ProcessId::kNsPerTick);
   info.started = WallTime{clock_.wall().ns - (clock_.boottime_ns() - started_boottime_ns)};
@@ -549,6 +552,16 @@ void Ingest::look_at_code(MonotonicTime now) {
     if (is_running(id)) processes_.watch_mappings(processes_.resolve(id, now), true);
   }
   code_->tidy(now, is_running);
+}
+
+/// The names of containers come a moment after their first samples.
+void Ingest::republish_containers() {
+  const std::unordered_set<std::string> named = containers_->take_named();
+  if (named.empty()) return;
+  processes_.visit_running([&](symbolizer::Process& process) {
+    const bool is_stored = process.published && process.described && process.cgroup != nullptr;
+    if (is_stored && named.contains(process.cgroup->container)) publish(process);
+  });
 }
 
 /// Another file was found to be a runtime: processes may have it.

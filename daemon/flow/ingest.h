@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/identity.h"
+#include "daemon/containers/container_namer.h"
 #include "daemon/flow/cpu_accounts.h"
 #include "daemon/flow/java_stacks.h"
 #include "daemon/flow/late_walks.h"
@@ -42,6 +43,7 @@ class Ingest {
     JavaStacks* java = nullptr;                         ///< null: Java methods are not shown
     CodeHeaps* code = nullptr;                          ///< null: code that JVMs make is not read
     symbolizer::RuntimeFunctions* functions = nullptr;  ///< null: no stack has names in it
+    ContainerNamer* containers = nullptr;               ///< null: containers have no names but their ids
   };
   Ingest(symbolizer::ProcessTracker& processes, symbolizer::ProcessDetails& details, symbolizer::ModuleTable& modules,
          store::Store& store, const Clock& clock, const Parts& parts);
@@ -83,6 +85,7 @@ class Ingest {
   void publish_ancestors(symbolizer::Process& process);
   void publish_mappings(symbolizer::Process& process);
   void republish_runtimes();
+  void republish_containers();
   void publish_remapped();
   void note_missed_code(symbolizer::Process& process, MonotonicTime time, const flamed_sample& sample);
   void look_at_code(MonotonicTime now);
@@ -107,6 +110,7 @@ class Ingest {
   JavaStacks* const java_;
   CodeHeaps* const code_;
   symbolizer::RuntimeFunctions* const functions_;
+  ContainerNamer* const containers_;
   std::uint64_t malformed_ = 0;
   std::int64_t period_ns_ = 0;       ///< of the last stored samples
   std::int64_t wall_at_boot_ns_;     ///< changes when the wall clock is set

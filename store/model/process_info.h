@@ -30,7 +30,7 @@ struct ProcessInfo {
   std::string command_line{};            ///< one line, made safe to print; empty if not known or not kept
   std::string cgroup{};                  ///< path below the root of cgroup v2, "/" for the root; empty: not known
   std::string unit{};                    ///< of systemd, from the cgroup: "nginx.service"; may be empty
-  std::string container{};               ///< from the cgroup: an id of 64 hex digits or a name; may be empty
+  std::string container{};               ///< from the cgroup, with its name: see container_text.h; may be empty
 };
 
 }  // namespace flamed::store

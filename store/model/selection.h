@@ -62,8 +62,8 @@ struct Selection {
   std::vector<std::string> comms{};        ///< the whole name of the thread; the kernel keeps 15 bytes of it
   std::vector<std::string> executables{};  ///< a path if it has a '/', else the path's last component
   std::vector<std::string> units{};        ///< systemd unit; ".service" is implied if there is no '.'
-  /// Id, or at least the first 12 characters of it; a pod's id; or what runs it: docker, podman, containerd, cri-o,
-  /// kubernetes, lxc, systemd-nspawn.
+  /// Id, or at least the first 12 characters of it; its name; a pod, by name or id; or what runs it: docker, podman,
+  /// containerd, cri-o, kubernetes, lxc, systemd-nspawn.
   std::vector<std::string> containers{};
   std::vector<std::string> cgroups{};  ///< path from the root of the hierarchy: it and all below
   std::vector<std::uint32_t> uids{};

@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "store/model/container_text.h"
+
 namespace flamed::store {
 namespace {
 
@@ -45,8 +47,8 @@ std::string ProcessGroups::label(std::uint32_t process) const {
 ProcessGroups::Selector ProcessGroups::selector(std::uint32_t process) const {
   const ProcessRecord& record = snapshot_.processes[process];
   const ProcessRecord::Place* place = record.place.get();
-  const auto unless_empty = [](std::string_view parameter, const std::string& value) {
-    return value.empty() ? Selector{} : Selector{std::string(parameter), value};
+  const auto unless_empty = [](std::string_view parameter, std::string_view value) {
+    return value.empty() ? Selector{} : Selector{std::string(parameter), std::string(value)};
   };
   switch (by_) {
     case Group::kProgram: {
@@ -58,7 +60,7 @@ ProcessGroups::Selector ProcessGroups::selector(std::uint32_t process) const {
     case Group::kUnit:
       return unless_empty("unit", place != nullptr ? place->unit : kNothing);
     case Group::kContainer:
-      return unless_empty("container", place != nullptr ? place->container : kNothing);
+      return unless_empty("container", split_container(place != nullptr ? place->container : kNothing).shown());
     case Group::kUser:
       return record.user() == kNoUser ? Selector{} : Selector{"uid", std::to_string(record.user())};
     case Group::kTree: {

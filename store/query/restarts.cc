@@ -8,6 +8,7 @@
 #include <string_view>
 #include <tuple>
 
+#include "store/model/container_text.h"
 #include "store/query/process_parents.h"
 #include "store/query/thread_filter.h"
 #include "store/ring/snapshot_data.h"
@@ -29,17 +30,17 @@ bool is_manager(const ProcessRecord& process) {
   });
 }
 
-const std::string* place_of(const ProcessRecord& process) {
-  if (!process.place) return nullptr;
-  if (!process.place->container.empty()) return &process.place->container;
-  return process.place->unit.empty() ? nullptr : &process.place->unit;
+/// Empty: none.
+std::string_view place_of(const ProcessRecord& process) {
+  if (!process.place) return {};
+  if (!process.place->container.empty()) return split_container(process.place->container).shown();
+  return process.place->unit;
 }
 
-bool is_outside(const ProcessRecord& parent, const std::string& place) {
+bool is_outside(const ProcessRecord& parent, std::string_view place) {
   // The place of a parent that was never sampled is not known.
   if (!parent.place) return is_manager(parent);
-  const std::string* own = place_of(parent);
-  return own == nullptr || *own != place;
+  return place_of(parent) != place;
 }
 
 struct Candidate {
@@ -65,9 +66,9 @@ std::vector<Candidate> candidates_of(const SnapshotData& data, const Selection& 
     const std::uint32_t known_parent = parents.parent_of(record);
     const ProcessRecord* parent = known_parent == ProcessParents::kNone ? nullptr : &data.processes[known_parent];
     Candidate candidate{{}, {}, *record.executable, record.started_ns};
-    const std::string* const place = place_of(record);
-    if (place != nullptr && parent != nullptr && is_outside(*parent, *place)) {
-      candidate.place = *place;
+    const std::string_view place = place_of(record);
+    if (!place.empty() && parent != nullptr && is_outside(*parent, place)) {
+      candidate.place = place;
     } else if (record.parent_start_ticks != 0 && (record.has_run || !record.has_waited)) {
       candidate.parent = {record.parent_pid, record.parent_start_ticks};
     } else {

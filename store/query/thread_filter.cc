@@ -7,6 +7,8 @@
 #include <string_view>
 #include <utility>
 
+#include "store/model/container_text.h"
+
 namespace flamed::store {
 namespace {
 
@@ -64,10 +66,18 @@ bool is_of_pod(std::string_view cgroup, std::string_view wanted) {
          cgroup.find("pod" + below) != std::string_view::npos;
 }
 
+/// "shop/web-7d9/nginx" by the whole, the pod with its namespace, the pod, or the container in it.
+bool is_called(std::string_view name, std::string_view wanted) {
+  if (name.empty()) return false;
+  const auto [pod_namespace, pod, container] = parts_of_container(name);
+  return name == wanted || container == wanted ||
+         (!pod.empty() && (pod == wanted || wanted == std::string(pod_namespace) + "/" + std::string(pod)));
+}
+
 bool is_container(const ProcessRecord::Place& place, std::string_view wanted) {
-  const std::string_view container = place.container;
-  if (container.empty()) return false;
-  return container == wanted || (wanted.size() >= kShortContainerId && container.starts_with(wanted)) ||
+  if (place.container.empty()) return false;
+  const auto [id, name] = split_container(place.container);
+  return id == wanted || (wanted.size() >= kShortContainerId && id.starts_with(wanted)) || is_called(name, wanted) ||
          is_run_by(place.cgroup, wanted) || is_of_pod(place.cgroup, wanted);
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "symbolizer/model/container_file.h"
 #include "symbolizer/model/demangled_name.h"
 #include "symbolizer/model/elf_facts.h"
 #include "symbolizer/model/elf_symbols.h"
@@ -71,6 +72,8 @@ class ModuleReader {
   /// Which methods run at addresses of a JVM's code, by a process's memory.
   virtual Result<HotSpotNames> read_hotspot_names(ProcessMemory memory, const runtimes::HotSpotLayout& layout,
                                                   std::uint64_t base, const HotSpotQuestion& question) = 0;
+  /// The names of the container with this id. Empty if the file does not say them.
+  virtual Result<ContainerNames> read_container(int fd, ContainerFormat format, const std::string& id) = 0;
   /// One for each name, in order.
   virtual Result<std::vector<DemangledName>> demangle(std::span<const std::string> mangled) = 0;
 };

@@ -81,6 +81,13 @@ Result<Fd> GuardedOpener::open_memory(const ProcessId& process) {
   return ask<Fd>({"memory of " + user, user}, [&](OpenHelper& helper) { return helper.open_memory(process); });
 }
 
+Result<ContainerFiles> GuardedOpener::find_container_files(const std::string& id) {
+  std::lock_guard lock(mutex_);
+  forget_ended();
+  return ask<ContainerFiles>({"files of container runtimes", {}, /*is_local=*/true},
+                             [&](OpenHelper& helper) { return helper.find_container_files(id); });
+}
+
 std::vector<RootFile> GuardedOpener::open(std::int32_t pid, std::span<const std::string> paths,
                                           const FileOwner& owner) {
   std::lock_guard lock(mutex_);

@@ -50,6 +50,8 @@ class GuardedOpener final : public RootFiles {
   Result<JitFiles> find_jit_files(const ProcessId& owner);
   /// The result of open_memory(). Reading may block.
   Result<Fd> open_memory(const ProcessId& process);
+  /// What find_container_files() says.
+  Result<ContainerFiles> find_container_files(const std::string& id);
   /// Files on file systems that do not answer count as missing.
   std::vector<RootFile> open(std::int32_t pid, std::span<const std::string> paths, const FileOwner& owner) override;
 

@@ -33,11 +33,12 @@ constexpr std::size_t kMaxTextBytes = PATH_MAX;
 /// More than all texts of a message together.
 constexpr std::size_t kMaxMessageBytes = 8 * kMaxTextBytes;
 static_assert(RootFiles::kMostPaths <= kMaxMessageFds);
+static_assert(kMostContainerFiles <= kMaxMessageFds);
 
 /// Follows an answer after the last call that a file system could block.
 constexpr char kDone = 'd';
 
-enum class Question : std::uint8_t { kModule, kJitFiles, kRootFiles, kMemory };
+enum class Question : std::uint8_t { kModule, kJitFiles, kRootFiles, kMemory, kContainer };
 
 std::string_view short_text(std::string_view text) { return text.substr(0, kMaxTextBytes); }
 
@@ -153,6 +154,20 @@ void answer_memory(const ProcessId& process, const std::string& proc) {
   answer(good_answer(), std::span(&fd, 1));
 }
 
+void answer_container(const std::string& id) {
+  const ContainerFiles found = find_container_files(id);
+  WireWriter words = good_answer();
+  words.text(short_text(found.log_name));
+  words.number(static_cast<std::uint8_t>(found.files.size()));
+  std::vector<int> fds;
+  for (const auto& [format, file] : found.files) {
+    static_cast<void>(try_out(file).ok());  // its reader reports the error
+    words.number(format);
+    fds.push_back(file.get());
+  }
+  answer(words, fds);
+}
+
 /// False: invalid request.
 bool serve(std::span<const std::byte> bytes) {
   MemorySource source(bytes);
@@ -194,6 +209,12 @@ bool serve(std::span<const std::byte> bytes) {
       ProcessId process;
       if (!from.number(process.pid) || !from.number(process.start_ticks) || !from.finished()) return false;
       answer_memory(process, proc);
+      return true;
+    }
+    case Question::kContainer: {
+      std::string id;
+      if (!from.text(id, kMaxTextBytes) || !from.finished()) return false;
+      answer_container(id);
       return true;
     }
   }
@@ -322,6 +343,29 @@ Result<Fd> OpenHelper::open_memory(const ProcessId& process) {
   if (!answer) return std::move(answer).error();
   if (answer->files.size() != 1) return nonsense();
   return std::move(answer->files.front());
+}
+
+Result<ContainerFiles> OpenHelper::find_container_files(const std::string& id) {
+  WireWriter question;
+  question.text(proc_);
+  question.number(Question::kContainer);
+  question.text(short_text(id));
+  Result<Answer> answer = ask(question);
+  if (!answer) return std::move(answer).error();
+  MemorySource source(answer->bytes);
+  WireReader from(source, answer->bytes.size());
+  ContainerFiles found;
+  std::uint8_t count = 0;
+  if (!from.text(found.log_name, kMaxTextBytes) || !from.number(count) || count != answer->files.size()) {
+    return nonsense();
+  }
+  for (Fd& file : answer->files) {
+    std::uint8_t format = 0;
+    if (!from.number(format) || format >= kContainerFormats) return nonsense();
+    found.files.push_back({ContainerFormat{format}, std::move(file)});
+  }
+  if (!from.finished()) return nonsense();
+  return found;
 }
 
 Result<OpenHelper::Answer> OpenHelper::ask(const WireWriter& question) {

@@ -10,6 +10,7 @@
 #include "symbolizer/go/go_locator.h"
 #include "symbolizer/jit/jit_dump.h"
 #include "symbolizer/jit/perf_map.h"
+#include "symbolizer/reader/container_names.h"
 #include "symbolizer/reader/demangle.h"
 #include "symbolizer/reader/elf_symbol_reader.h"
 #include "symbolizer/reader/function_rows.h"
@@ -76,6 +77,10 @@ Result<runtimes::HotSpotCode> DirectModuleReader::read_hotspot_code(int memory, 
 Result<HotSpotNames> DirectModuleReader::read_hotspot_names(ProcessMemory memory, const runtimes::HotSpotLayout& layout,
                                                             std::uint64_t base, const HotSpotQuestion& question) {
   return symbolizer::read_hotspot_names(memory.fd, layout, base, question);
+}
+
+Result<ContainerNames> DirectModuleReader::read_container(int fd, ContainerFormat format, const std::string& id) {
+  return read_container_file(fd, format, id);
 }
 
 Result<std::vector<DemangledName>> DirectModuleReader::demangle(std::span<const std::string> mangled) {

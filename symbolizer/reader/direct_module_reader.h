@@ -30,6 +30,7 @@ class DirectModuleReader final : public ModuleReader {
                                                   std::span<const runtimes::HotSpotKnownBlob> known) override;
   Result<HotSpotNames> read_hotspot_names(ProcessMemory memory, const runtimes::HotSpotLayout& layout,
                                           std::uint64_t base, const HotSpotQuestion& question) override;
+  Result<ContainerNames> read_container(int fd, ContainerFormat format, const std::string& id) override;
   Result<std::vector<DemangledName>> demangle(std::span<const std::string> mangled) override;
 };
 

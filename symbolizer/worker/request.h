@@ -35,15 +35,16 @@ enum class RequestKind : std::uint8_t {
   kRuntimeFunctions,
   kHotSpot,
   kHotSpotCode,
-  kHotSpotNames
+  kHotSpotNames,
+  kContainer
 };
-inline constexpr std::size_t kRequestKinds = 12;
+inline constexpr std::size_t kRequestKinds = 13;
 
 /// For the label of a metric.
 constexpr const char* name_of(RequestKind kind) {
   constexpr std::array<const char*, kRequestKinds> kNames = {
       "inspect", "symbols",           "lines",   "unwind_rows",  "function_rows", "jit_symbols", "demangle",
-      "runtime", "runtime_functions", "hotspot", "hotspot_code", "hotspot_names"};
+      "runtime", "runtime_functions", "hotspot", "hotspot_code", "hotspot_names", "container"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -89,6 +90,8 @@ constexpr RequestLimits default_limits(RequestKind kind) {
       return {2 * kNsPerSecond, 2, 512 * kMebibyte, 64 * kMebibyte, 0};
     case RequestKind::kHotSpotNames:
       return {2 * kNsPerSecond, 2, 256 * kMebibyte, 16 * kMebibyte, 0};
+    case RequestKind::kContainer:
+      return {2 * kNsPerSecond, 2, 256 * kMebibyte, 4096, 0};
     case RequestKind::kSymbols:
     case RequestKind::kJitSymbols:
       break;

@@ -197,6 +197,12 @@ void serve(const Request& request, ModuleReader& reader, std::uint64_t max_bytes
       }
       return answer(reader.read_hotspot_names({request.fd(0)}, layout[0], base, question), max_bytes);
     }
+    case RequestKind::kContainer: {
+      std::uint8_t format = 0;
+      std::string id;
+      if (!payload.number(format) || format >= kContainerFormats || !payload.text(id, kMaxContainerNameBytes)) break;
+      return answer(reader.read_container(request.fd(0), ContainerFormat{format}, id), max_bytes);
+    }
     case RequestKind::kRuntimeFunctions: {
       std::vector<RuntimeProcess> process;
       std::vector<RuntimeCode> codes;

@@ -414,6 +414,24 @@ bool ValueCodec::decode(WireReader& from, std::vector<DemangledName>& value, std
   return true;
 }
 
+// ---- ContainerNames ----
+
+void ValueCodec::encode(WireWriter& to, const ContainerNames& value) {
+  const auto& [name, pod, pod_namespace] = value;
+  for (const std::string& text : {name, pod, pod_namespace}) to.text(text);
+}
+
+bool ValueCodec::decode(WireReader& from, ContainerNames& value) {
+  auto& [name, pod, pod_namespace] = value;
+  for (std::string* text : {&name, &pod, &pod_namespace}) {
+    if (!from.text(*text, kMaxContainerNameBytes)) return false;
+    if (*text != clean_name(*text) || text->find('/') != std::string::npos) {
+      return from.damaged("a container's name is not safe to print");
+    }
+  }
+  return true;
+}
+
 // ---- RuntimeModule ----
 
 namespace {

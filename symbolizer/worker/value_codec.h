@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "symbolizer/ipc/wire.h"
+#include "symbolizer/model/container_file.h"
 #include "symbolizer/model/demangled_name.h"
 #include "symbolizer/model/elf_facts.h"
 #include "symbolizer/model/elf_symbols.h"
@@ -48,6 +49,7 @@ class ValueCodec {
   static void encode(WireWriter& to, const std::optional<HotSpotModule>& value);
   static void encode(WireWriter& to, const runtimes::HotSpotCode& value);
   static void encode(WireWriter& to, const HotSpotNames& value);
+  static void encode(WireWriter& to, const ContainerNames& value);
 
   /// False: the bytes are damaged or their source failed, see the reader; `value` is invalid.
   [[nodiscard]] static bool decode(WireReader& from, ElfFacts& value);
@@ -65,6 +67,7 @@ class ValueCodec {
   [[nodiscard]] static bool decode(WireReader& from, std::optional<HotSpotModule>& value);
   [[nodiscard]] static bool decode(WireReader& from, runtimes::HotSpotCode& value);
   [[nodiscard]] static bool decode(WireReader& from, HotSpotNames& value, const HotSpotQuestion& question);
+  [[nodiscard]] static bool decode(WireReader& from, ContainerNames& value);
 
   /// The limit of the daemon's memory for one answer of SourceChains. Texts are shared on the wire and not in memory,
   /// so a short answer could decode to gigabytes. encode() leaves chains beyond the limit empty.

@@ -455,6 +455,14 @@ Result<std::vector<DemangledName>> WorkerModuleReader::demangle(std::span<const 
   });
 }
 
+Result<ContainerNames> WorkerModuleReader::read_container(int fd, ContainerFormat format, const std::string& id) {
+  Question question{RequestKind::kContainer, {fd, -1, -1}};
+  question.payload.number(format);
+  question.payload.text(id);
+  return ask<ContainerNames>(question,
+                             [](WireReader& from, ContainerNames& names) { return ValueCodec::decode(from, names); });
+}
+
 Result<std::optional<RuntimeModule>> WorkerModuleReader::find_runtime(int fd) {
   return ask<std::optional<RuntimeModule>>(
       {RequestKind::kRuntime, {fd, -1, -1}},

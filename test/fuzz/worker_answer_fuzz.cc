@@ -44,6 +44,11 @@ void use(const ElfFacts& facts) {
 }
 void use(const std::vector<SourceChain>& chains) { static_cast<void>(chains); }
 void use(const std::vector<DemangledName>& names) { static_cast<void>(names); }
+void use(const ContainerNames& names) {
+  for (const std::string& name : {names.name, names.pod, names.pod_namespace}) {
+    if (name.size() > kMaxContainerNameBytes || name.find_first_of("/\n\x1b") != std::string::npos) std::abort();
+  }
+}
 
 template <typename T, typename Decode>
 void arrive(std::span<const std::byte> bytes, Decode decode) {
@@ -75,7 +80,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto bytes = std::as_bytes(std::span(data, size)).subspan(2);
   const auto plain = [](WireReader& from, auto& value) { return ValueCodec::decode(from, value); };
   const auto counted = [&](WireReader& from, auto& value) { return ValueCodec::decode(from, value, count); };
-  switch (data[0] % 7) {
+  switch (data[0] % 8) {
     case 0:
       arrive<ElfFacts>(bytes, plain);
       break;
@@ -94,8 +99,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     case 5:
       arrive<SourcedRows>(bytes, plain);
       break;
-    default:
+    case 6:
       arrive<std::vector<DemangledName>>(bytes, counted);
+      break;
+    default:
+      arrive<ContainerNames>(bytes, plain);
       break;
   }
   return 0;

@@ -2,6 +2,7 @@
 //
 // Processes by program, unit, container, user and tree, in a profile and in a table.
 #include "store/query/process_groups.h"
+#include "store/model/container_text.h"
 
 #include <map>
 #include <string>
@@ -81,6 +82,24 @@ TEST_CASE("processes are grouped by program, unit, container, user and tree, the
     for (const GroupUsage& row : host.in_table(by)) in_table[row.name] = row.samples;
     CHECK(in_table == groups);
   }
+}
+
+TEST_CASE("a container's text has its id, its name, or both") {
+  const std::string id(64, 'a');
+  CHECK(split_container(id).id == id);
+  CHECK(split_container(id).shown() == id);
+  CHECK(split_container("debian").id == "debian");
+  const std::string text = join_container(id, "shop/web-7d9/nginx");
+  const ContainerText both = split_container(text);
+  CHECK(both.id == id);
+  CHECK(both.shown() == "shop/web-7d9/nginx");
+  CHECK(split_container(std::string(64, 'x') + " y").name.empty());
+  CHECK(split_container("").shown().empty());
+  CHECK(parts_of_container(both.name).pod_namespace == "shop");
+  CHECK(parts_of_container(both.name).pod == "web-7d9");
+  CHECK(parts_of_container(both.name).container == "nginx");
+  CHECK(parts_of_container("web").container == "web");
+  CHECK(parts_of_container("a/b").pod.empty());
 }
 
 TEST_CASE("a row of a group has its processes, and the query that selects it") {

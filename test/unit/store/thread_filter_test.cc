@@ -141,6 +141,34 @@ TEST_CASE("a container is selected by what runs it, and by its pod") {
   CHECK(by("dock") == 0);
 }
 
+TEST_CASE("a container is selected by what it is called") {
+  Host host;
+  const std::string id(64, 'a');
+  auto place = [&, pid = 0](const std::string& container) mutable {
+    ProcessInfo info = process(++pid);
+    info.cgroup = "/docker/" + id;
+    info.container = container;
+    return host.add(info);
+  };
+  const auto web = place(id + " web");
+  const auto pod = place(std::string(64, 'b') + " shop/web-7d9/nginx");
+  const auto sidecar = place(std::string(64, 'c') + " shop/web-7d9/proxy");
+  const auto plain = place(id);
+  const auto by = [&](const std::string& wanted) {
+    return host.count([&](Selection& selection) { selection.containers = {wanted}; });
+  };
+  CHECK(by("web") == web);
+  CHECK(by("nginx") == pod);
+  CHECK(by("shop/web-7d9/nginx") == pod);
+  CHECK(by("web-7d9") == pod + sidecar);
+  CHECK(by("shop/web-7d9") == pod + sidecar);
+  CHECK(by(id) == web + plain);
+  CHECK(by(id.substr(0, 12)) == web + plain);
+  CHECK(by(id + " web") == 0);
+  CHECK(by("shop") == 0);
+  CHECK(by("") == 0);
+}
+
 TEST_CASE("users are distinguished, and an unknown user matches nothing") {
   Host host;
   ProcessInfo root = process(1);

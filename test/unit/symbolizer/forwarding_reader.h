@@ -44,6 +44,9 @@ class ForwardingReader : public ModuleReader {
                                           std::uint64_t base, const HotSpotQuestion& question) override {
     return direct_.read_hotspot_names(memory, layout, base, question);
   }
+  Result<ContainerNames> read_container(int fd, ContainerFormat format, const std::string& id) override {
+    return direct_.read_container(fd, format, id);
+  }
   Result<std::vector<DemangledName>> demangle(std::span<const std::string> mangled) override {
     return direct_.demangle(mangled);
   }

@@ -337,6 +337,17 @@ TEST_CASE("demangled names arrive as they were sent") {
   check_every_cut(sent, sent.size());
 }
 
+TEST_CASE("names of a container arrive as they were sent, and others are refused") {
+  const ContainerNames sent{"nginx", "web-7d9", "shop"};
+  ContainerNames arrived;
+  CHECK(decode(encoded(sent), arrived).empty());
+  CHECK(arrived == sent);
+  check_every_cut(sent);
+  CHECK(decode(encoded(ContainerNames{"a/b", "", ""}), arrived) == "a container's name is not safe to print");
+  CHECK(decode(encoded(ContainerNames{"a", "b\n", ""}), arrived) == "a container's name is not safe to print");
+  CHECK_FALSE(decode(encoded(ContainerNames{std::string(kMaxContainerNameBytes + 1, 'a'), "", ""}), arrived).empty());
+}
+
 std::optional<RuntimeModule> some_python() {
   RuntimeModule module;
   runtimes::PythonLayout layout;

@@ -64,6 +64,32 @@ TEST_CASE("OTLP has a resource with one profile for each service, in both layout
                  "service.name");
 }
 
+TEST_CASE("a service is a container by its name, and pods of one container are one service") {
+  StackProfileBuilder b;
+  const std::uint32_t main = b.node(0, b.frame(1, {{"main", "nginx", store::FrameKind::kNative, ""}}));
+  auto count = [&, pid = 10](const std::string& container) mutable {
+    store::ProcessInfo process{{++pid, 20}, "nginx", "/usr/sbin/nginx", 0, {}, {}};
+    process.container = container;
+    b.count(b.thread(process, pid, "nginx"), main, 1);
+  };
+  const std::string id(64, 'a');
+  count(id + " shop/web-1/nginx");
+  count(std::string(64, 'b') + " shop/web-2/nginx");
+  count(std::string(64, 'c') + " db");
+  count(std::string(64, 'd'));
+  const auto pushed = test::profiles_of_push(render_pyroscope(b.profile, {"h", "", {}}).value());
+  std::map<std::string, Labels> by_service;
+  for (const auto& profile : pushed) by_service[profile.labels.at("service_name")] = profile.labels;
+  REQUIRE(by_service.size() == 3);
+  CHECK(by_service.at("shop/nginx") == Labels{{"__name__", "process_cpu"},
+                                              {"container", "nginx"},
+                                              {"host", "h"},
+                                              {"namespace", "shop"},
+                                              {"service_name", "shop/nginx"}});
+  CHECK(by_service.at("db").at("container") == "db");
+  CHECK(by_service.at(std::string(12, 'd')).at("container") == std::string(64, 'd'));
+}
+
 TEST_CASE("the same window of the same host has the same ids again, and another one others") {
   const auto ids = [](const store::StackProfile& profile, const HostLabels& host) {
     std::vector<std::string> found;

@@ -278,10 +278,16 @@ TEST_CASE("a process is listed with its owner, parent and cgroup, as far as know
   CHECK(row["cgroup"] == "/system.slice/docker-x.scope");
   CHECK(row["unit"] == "docker-x.scope");
   CHECK(row["container"].is_null());
+  CHECK(row["container_name"].is_null());
   CHECK(row["parent"] == "5@6");
   for (const char* member : {"uid", "command_line", "cgroup", "unit", "container", "parent"}) {
     CHECK(answer["processes"][1].at(member).is_null());
   }
+  usage.info.container = std::string(64, 'a') + " web";
+  const std::vector<store::ProcessUsage> named{usage};
+  const json container = json::parse(render_processes(table_of(named), 99))["processes"][0];
+  CHECK(container["container"] == std::string(64, 'a'));
+  CHECK(container["container_name"] == "web");
 }
 
 TEST_CASE("a frame has only the members that are known") {
