@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/machine_code.h"
 #include "base/pressure.h"
 #include "store/model/process_info.h"
 #include "store/model/profile.h"
@@ -115,6 +116,10 @@ class Sources {
   [[nodiscard]] virtual store::FrameNamer& namer() = 0;
   /// With inlined calls and lines only where they are known already, for next to nothing.
   [[nodiscard]] virtual store::FrameNamer& quick_namer() { return namer(); }
+  /// Machine code of a module that stored stacks have.
+  [[nodiscard]] virtual MachineCode code_at(const CodeQuestion& /*question*/) {
+    return {"a file of minutes has no programs", {}};
+  }
   [[nodiscard]] virtual Health health() const = 0;
   [[nodiscard]] virtual std::vector<Metric> metrics() const = 0;
   [[nodiscard]] virtual const Clock& clock() const = 0;

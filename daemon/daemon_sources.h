@@ -55,7 +55,7 @@ class DaemonSources final : public api::Sources {
     const Vitals& vitals;
     const store::Store& store;
     const symbolizer::ModuleTable& modules;
-    const symbolizer::ModuleSymbolizer& symbolizer;
+    symbolizer::ModuleSymbolizer& symbolizer;
     const symbolizer::WorkerModuleReader& module_reader;
     const symbolizer::KernelSymbols& kernel_symbols;
     const symbolizer::CachingSymbolizer& cache;
@@ -92,6 +92,9 @@ class DaemonSources final : public api::Sources {
   [[nodiscard]] std::uint64_t await_revision() const override;
   [[nodiscard]] store::FrameNamer& namer() override { return parts_.namer; }
   [[nodiscard]] store::FrameNamer& quick_namer() override { return parts_.quick_namer; }
+  [[nodiscard]] MachineCode code_at(const CodeQuestion& question) override {
+    return parts_.symbolizer.code_at(question);
+  }
   [[nodiscard]] api::Health health() const override;
   [[nodiscard]] std::vector<api::Metric> metrics() const override;
   [[nodiscard]] const Clock& clock() const override { return parts_.clock; }

@@ -32,6 +32,8 @@ class ViewerSources final : public Sources {
   [[nodiscard]] std::uint64_t await_revision() const override { return all_.await_revision(); }
   [[nodiscard]] store::FrameNamer& namer() override;
   [[nodiscard]] store::FrameNamer& quick_namer() override;
+  /// Of a module in stacks that the viewer may see.
+  [[nodiscard]] MachineCode code_at(const CodeQuestion& question) override { return all_.code_at(question); }
   [[nodiscard]] std::optional<std::uint32_t> user_of(std::int32_t pid) const override;
   /// Of processes of the viewer alone.
   [[nodiscard]] std::optional<OffCpuRefusal> begin_off_cpu(const OffCpuRequest& request) override;

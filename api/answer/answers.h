@@ -34,6 +34,8 @@ Response answer_off_cpu(const AnswerContext& context);
 Response answer_diff(const AnswerContext& context);
 Response answer_processes(const AnswerContext& context);
 Response answer_threads(const AnswerContext& context);
+Response answer_instructions(const AnswerContext& context);
+Response answer_source(const AnswerContext& context);
 Response answer_timeline(const AnswerContext& context);
 Response answer_heatmap(const AnswerContext& context);
 /// `notes` is null for viewers who may not see them.

@@ -331,6 +331,10 @@ Response Router::answer_question(const PlannedQuestion& question, const Request&
       return answer_pprof(context);
     case RouteId::kOffCpu:
       return request.asked ? answer_off_cpu(context) : problem_response(off_cpu_ended());
+    case RouteId::kInstructions:
+      return answer_instructions(context);
+    case RouteId::kSource:
+      return answer_source(context);
     case RouteId::kPush:
       return push(request);
     case RouteId::kHealthz:

@@ -121,6 +121,11 @@ constexpr std::array<ParameterSpec, 4> kProfileOwn{{
      0, 0, "all"},
 }};
 
+constexpr std::array<ParameterSpec, 2> kFunction{{
+    {"function", kTexts, "one function, by its whole name as /profile shows it; needed"},
+    {"module", kTexts, "the function's module, by its file name as /profile shows it; default any"},
+}};
+
 constexpr std::array<ParameterSpec, 2> kDiffOwn{{
     {"normalise", kChoice, "samples: shares of each side; time: CPU time per time", kNormalise, 0, 0, "samples"},
     {"format", kChoice, "format of the comparison", kDiffFormats, 0, 0, "flamegraph"},
@@ -163,6 +168,10 @@ constexpr PostSpec kReportPush{
 constexpr std::array<ParameterSpec, 1> kHeatmapOwn{{
     {"rows", kInteger, "number of parts of a second", {}, 1, 1000, "50"},
 }};
+
+/// What of kShape is not about trees, and how long to wait.
+constexpr std::array<ParameterSpec, 7> kFunctionShape{
+    {kShape[4], kShape[5], kShape[6], kShape[7], kShape[8], kShape[9], kProfileOwn[0]}};
 
 constexpr std::array<ParameterSpec, 7> kPprofShape{{
     kShape[4],
@@ -216,6 +225,7 @@ constexpr auto kUsageParameters = joined(kSelection, kWindow, kMeasure, kTableFo
 constexpr auto kTimelineParameters = joined(kSelection, kWindow, kMeasure, kTimelineOwn, kTableFormat);
 constexpr auto kHeatmapParameters = joined(kSelection, kWindow, kMeasure, kHeatmapOwn);
 constexpr auto kPprofParameters = joined(kSelection, kWindow, kPprofShape);
+constexpr auto kFunctionParameters = joined(kFunction, kSelection, kWindow, kMeasure, kFunctionShape, kTableFormat);
 constexpr auto kOffCpuParameters = joined(kOffCpuSelection, kOffCpuOwn, kShape);
 
 constexpr std::array<std::string_view, 4> kProfileTypes{kJson, kText, kProtobuf, kBinaryColumnsType};
@@ -225,7 +235,7 @@ constexpr std::array<std::string_view, 1> kJsonOnly{kJson};
 constexpr std::array<std::string_view, 1> kProtobufOnly{kProtobuf};
 constexpr std::array<std::string_view, 1> kPrometheus{"text/plain; version=0.0.4; charset=utf-8"};
 
-constexpr std::array<RouteSpec, 15> kRoutes{{
+constexpr std::array<RouteSpec, 17> kRoutes{{
     {RouteId::kProfile, "/profile", "What the CPU was doing: a flame graph of any selection in any window",
      kProfileParameters, kProfileTypes},
     {RouteId::kDiff, "/diff", "Two selections or windows compared, with a mark on what changed by more than chance",
@@ -241,6 +251,10 @@ constexpr std::array<RouteSpec, 15> kRoutes{{
      kPprofParameters, kProtobufOnly},
     {RouteId::kOffCpu, "/off_cpu", "Measures the waits of some processes exactly, for some seconds", kOffCpuParameters,
      kProfileTypes},
+    {RouteId::kInstructions, "/instructions", "Where in one function the samples are, by instruction",
+     kFunctionParameters, kTableTypes},
+    {RouteId::kSource, "/source", "Where in one function the samples are, by source line", kFunctionParameters,
+     kTableTypes},
     {RouteId::kPush, "/push", "What flamed-push has told of its receivers", {}, kJsonOnly, false, &kReportPush},
     {RouteId::kHealthz, "/healthz", "200 while sampling works, 503 when it does not", {}, kJsonOnly, true},
     {RouteId::kReadyz, "/readyz", "200 once questions can be answered, else 503", {}, kJsonOnly, true},

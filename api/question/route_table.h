@@ -23,6 +23,8 @@ enum class RouteId : std::uint8_t {
   kMarks,
   kPprof,
   kOffCpu,
+  kInstructions,
+  kSource,
   kPush,
   kHealthz,
   kReadyz,

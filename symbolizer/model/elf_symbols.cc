@@ -26,6 +26,21 @@ std::optional<std::uint64_t> ElfSymbols::find_unnamed(std::uint64_t file_offset)
   return segment->offset + (function->start - segment->address);
 }
 
+std::optional<CodeRange> ElfSymbols::function_at(std::uint64_t file_offset) const {
+  const Segment* const segment = segment_of(file_offset);
+  if (segment == nullptr) return std::nullopt;
+  const std::uint64_t address = segment->address + (file_offset - segment->offset);
+  std::optional<CodeRange> function;
+  if (const auto found = parts_.table.find(address)) {
+    function = CodeRange{address - found->offset, address + found->left};
+  } else {
+    function = parts_.unnamed.find(address);
+  }
+  if (!function || function->start < segment->address) return std::nullopt;
+  const std::uint64_t size = std::min(function->end - segment->address, segment->size);
+  return CodeRange{segment->offset + (function->start - segment->address), segment->offset + size};
+}
+
 std::optional<SymbolTable::Found> ElfSymbols::find(std::uint64_t file_offset) const {
   const std::optional<std::uint64_t> address = address_of(file_offset);
   return address ? parts_.table.find(*address) : std::nullopt;

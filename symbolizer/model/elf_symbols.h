@@ -39,6 +39,8 @@ class ElfSymbols {
   /// The file offset of the first byte of the function without a name there; none: no function is described there, or
   /// all of it has a name.
   [[nodiscard]] std::optional<std::uint64_t> find_unnamed(std::uint64_t file_offset) const;
+  /// The file offsets of the function there, as far as it has one name; none: no function is known there.
+  [[nodiscard]] std::optional<CodeRange> function_at(std::uint64_t file_offset) const;
   /// The address that the file's own tables (symbols, DWARF) use for the byte at `file_offset`.
   [[nodiscard]] std::optional<std::uint64_t> address_of(std::uint64_t file_offset) const;
 

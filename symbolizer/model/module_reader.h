@@ -14,6 +14,7 @@
 #include "base/result.h"
 #include "symbolizer/model/container_file.h"
 #include "symbolizer/model/demangled_name.h"
+#include "symbolizer/model/disassembly.h"
 #include "symbolizer/model/elf_facts.h"
 #include "symbolizer/model/elf_symbols.h"
 #include "symbolizer/model/hotspot_module.h"
@@ -74,6 +75,8 @@ class ModuleReader {
                                                   std::uint64_t base, const HotSpotQuestion& question) = 0;
   /// The names of the container with this id. Empty if the file does not say them.
   virtual Result<ContainerNames> read_container(int fd, ContainerFormat format, const std::string& id) = 0;
+  /// The instructions of functions of a module. A function whose bytes are not code of the file has none.
+  virtual Result<Disassembly> disassemble(int fd, const DisassemblyQuestion& question) = 0;
   /// One for each name, in order.
   virtual Result<std::vector<DemangledName>> demangle(std::span<const std::string> mangled) = 0;
 };

@@ -28,7 +28,9 @@ std::optional<SymbolTable::Found> SymbolTable::find(std::uint64_t address) const
   const auto resumed = std::lower_bound(resumed_.begin(), resumed_.end(), range,
                                         [](const Resumed& r, std::size_t wanted) { return r.range < wanted; });
   if (resumed != resumed_.end() && resumed->range == range) function_start = resumed->function_start;
-  return Found{std::string_view(blob_.c_str() + names_[range]), address - function_start};
+  // The last range has no name.
+  return Found{std::string_view(blob_.c_str() + names_[range]), address - function_start,
+               range_start(range + 1) - address};
 }
 
 std::size_t SymbolTable::bytes() const {

@@ -29,6 +29,7 @@ class SymbolTable {
   struct Found {
     std::string_view name;     ///< as the module spells it (mangled); valid as long as the table
     std::uint64_t offset = 0;  ///< from the function's start
+    std::uint64_t left = 0;    ///< to the end of the function, or to one that is nested in it
   };
 
   SymbolTable() = default;

@@ -424,6 +424,77 @@ std::vector<DemangledName> ModuleSymbolizer::demangle(std::span<const std::strin
   return shown;
 }
 
+namespace {
+
+MachineCode no_code(std::string reason) { return {clean_name(reason), {}}; }
+
+/// The functions that have the places, each once. `has_all`: each place has one.
+DisassemblyQuestion functions_at(const ElfSymbols& symbols, std::span<const std::uint64_t> offsets, bool& has_all) {
+  DisassemblyQuestion question;
+  has_all = true;
+  for (const std::uint64_t offset : offsets) {
+    const std::optional<CodeRange> function = symbols.function_at(offset);
+    if (!function || function->end - function->start > DisassemblyQuestion::kMostBytes ||
+        question.places.size() == DisassemblyQuestion::kMostPlaces) {
+      has_all = false;
+      continue;
+    }
+    // After a nested function, a function goes on.
+    const auto known = std::find_if(question.functions.rbegin(), question.functions.rend(),
+                                    [&](const CodeRange& other) { return other.start == function->start; });
+    if (known != question.functions.rend()) {
+      known->end = std::max(known->end, function->end);
+    } else if (question.functions.size() < DisassemblyQuestion::kMostFunctions) {
+      question.functions.push_back(*function);
+    } else {
+      has_all = false;
+      continue;
+    }
+    question.places.push_back(offset);
+  }
+  const auto begins_earlier = [](const CodeRange& a, const CodeRange& b) { return a.start < b.start; };
+  std::sort(question.functions.begin(), question.functions.end(), begins_earlier);
+  return question;
+}
+
+}  // namespace
+
+MachineCode ModuleSymbolizer::code_at(const CodeQuestion& question) {
+  if (question.module == kKernelModule) return no_code("the kernel's code is in no file that is read");
+  if (question.module == kVdsoModule) return no_code("the kernel maps this code into programs: it is in no file");
+  if (question.module == kRuntimeModule) return no_code("a managed runtime runs it: it has lines, and no addresses");
+  const ModulePtr module = modules_.find(question.module);
+  if (module == nullptr) return no_code("its file is no longer known");
+  if (module->kind == ModuleKind::kAnonymous) {
+    return no_code("a just-in-time compiler made this code: it is in no file, and may be other code by now");
+  }
+  if (module->kind != ModuleKind::kFile) return no_code("it is in no file");
+  if (module->is_closed()) {
+    if (modules_.reopen(question.module)) {
+      return no_code("its file was closed, and is being opened once more: ask again in some seconds");
+    }
+    return no_code(module->why_no_file.empty() ? kClosed : module->why_no_file);
+  }
+  if (!module->file) return no_code(module->why_no_file.empty() ? kNotOpen : module->why_no_file);
+
+  const LoadedPtr loaded = this->loaded(module);
+  if (!loaded->symbols.ok()) return no_code(loaded->symbols.error().message());
+  bool has_all = true;
+  const DisassemblyQuestion functions = functions_at(*loaded->symbols, question.offsets, has_all);
+  if (functions.functions.empty()) return no_code("no function is known there, so where an instruction begins is not");
+  Result<Disassembly> disassembly = reader_.disassemble(module->file.get(), functions);
+  if (!disassembly) return no_code(disassembly.error().message());
+  if (disassembly->build_id != question.build_id) {
+    return no_code("the file has another build-id than the code that was sampled: something has written to it");
+  }
+  MachineCode code{{}, std::move(disassembly->functions)};
+  const auto is_empty = [](const FunctionCode& function) { return function.instructions.empty(); };
+  if (std::any_of(code.functions.begin(), code.functions.end(), is_empty)) has_all = false;
+  std::erase_if(code.functions, is_empty);
+  if (!has_all) code.reason = "not all of it is in a function that is known, or it is too much to read";
+  return code;
+}
+
 const ModuleSymbolizer::Loaded& ModuleSymbolizer::vdso() {
   std::call_once(vdso_once_, [&] { vdso_ = std::make_shared<const Loaded>(Loaded{read_vdso_symbols()}); });
   return *vdso_;

@@ -24,6 +24,7 @@
 
 #include "base/clock.h"
 #include "base/identity.h"
+#include "base/machine_code.h"
 #include "base/result.h"
 #include "symbolizer/jit/jit_symbols.h"
 #include "symbolizer/model/module.h"
@@ -74,6 +75,9 @@ class ModuleSymbolizer final : public Symbolizer {
   std::vector<Frame> functions_of(std::span<const Frame> frames);
   /// Modules whose debug file has appeared.
   std::vector<ModuleId> renewed(std::span<const ModuleId> modules) override;
+
+  /// The code at places in a module, from the very file that the names are from. Waits for the reader.
+  MachineCode code_at(const CodeQuestion& question);
 
   /// Frees the tables and debug files of closed modules. Call it after they were closed. Returns the freed bytes.
   std::size_t free_closed();

@@ -12,6 +12,7 @@
 #include "symbolizer/jit/perf_map.h"
 #include "symbolizer/reader/container_names.h"
 #include "symbolizer/reader/demangle.h"
+#include "symbolizer/reader/disassembler.h"
 #include "symbolizer/reader/elf_symbol_reader.h"
 #include "symbolizer/reader/function_rows.h"
 #include "symbolizer/reader/hotspot_reader.h"
@@ -81,6 +82,10 @@ Result<HotSpotNames> DirectModuleReader::read_hotspot_names(ProcessMemory memory
 
 Result<ContainerNames> DirectModuleReader::read_container(int fd, ContainerFormat format, const std::string& id) {
   return read_container_file(fd, format, id);
+}
+
+Result<Disassembly> DirectModuleReader::disassemble(int fd, const DisassemblyQuestion& question) {
+  return symbolizer::disassemble(fd, question);
 }
 
 Result<std::vector<DemangledName>> DirectModuleReader::demangle(std::span<const std::string> mangled) {

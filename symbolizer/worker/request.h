@@ -36,15 +36,16 @@ enum class RequestKind : std::uint8_t {
   kHotSpot,
   kHotSpotCode,
   kHotSpotNames,
-  kContainer
+  kContainer,
+  kDisassembly
 };
-inline constexpr std::size_t kRequestKinds = 13;
+inline constexpr std::size_t kRequestKinds = 14;
 
 /// For the label of a metric.
 constexpr const char* name_of(RequestKind kind) {
   constexpr std::array<const char*, kRequestKinds> kNames = {
       "inspect", "symbols",           "lines",   "unwind_rows",  "function_rows", "jit_symbols", "demangle",
-      "runtime", "runtime_functions", "hotspot", "hotspot_code", "hotspot_names", "container"};
+      "runtime", "runtime_functions", "hotspot", "hotspot_code", "hotspot_names", "container",     "instructions"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -92,6 +93,9 @@ constexpr RequestLimits default_limits(RequestKind kind) {
       return {2 * kNsPerSecond, 2, 256 * kMebibyte, 16 * kMebibyte, 0};
     case RequestKind::kContainer:
       return {2 * kNsPerSecond, 2, 256 * kMebibyte, 4096, 0};
+    case RequestKind::kDisassembly:
+      // 4 MiB of code take 1.5 s.
+      return {5 * kNsPerSecond, 5, 512 * kMebibyte, 64 * kMebibyte, 0};
     case RequestKind::kSymbols:
     case RequestKind::kJitSymbols:
       break;

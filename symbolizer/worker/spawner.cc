@@ -160,6 +160,14 @@ void serve(const Request& request, ModuleReader& reader, std::uint64_t max_bytes
       if (!payload.array(offsets, request.payload.size())) break;
       return answer(reader.read_function_rows(request.fd(0), offsets), max_bytes);
     }
+    case RequestKind::kDisassembly: {
+      DisassemblyQuestion question;
+      if (!payload.array(question.functions, DisassemblyQuestion::kMostFunctions) ||
+          !payload.array(question.places, DisassemblyQuestion::kMostPlaces)) {
+        break;
+      }
+      return answer(reader.disassemble(request.fd(0), question), max_bytes);
+    }
     case RequestKind::kDemangle: {
       std::vector<std::string> names;
       std::uint64_t count = 0;

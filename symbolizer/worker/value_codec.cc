@@ -390,6 +390,53 @@ bool ValueCodec::decode(WireReader& from, std::vector<unwinder::UnwindRows>& val
   return std::all_of(value.begin(), value.end(), [&](unwinder::UnwindRows& rows) { return decode(from, rows); });
 }
 
+// ---- Disassembly ----
+
+void ValueCodec::encode(WireWriter& to, const Disassembly& value) {
+  const auto& [build_id, functions] = value;
+  to.text(build_id);
+  for (const FunctionCode& function : functions) {
+    const auto& [offset, size, address, instructions] = function;
+    to.number(offset);
+    to.number(size);
+    to.number(address);
+    to.number(std::uint64_t{instructions.size()});
+    for (const Instruction& instruction : instructions) {
+      const auto& [begin, bytes, text] = instruction;
+      to.number(begin);
+      to.text(bytes);
+      to.text(text);
+    }
+  }
+}
+
+bool ValueCodec::decode(WireReader& from, Disassembly& value, const DisassemblyQuestion& question) {
+  auto& [build_id, functions] = value;
+  if (!decode_build_id(from, build_id)) return false;
+  functions.clear();
+  for (const CodeRange& asked : question.functions) {
+    auto& [offset, size, address, instructions] = functions.emplace_back();
+    std::uint64_t count = 0;
+    if (!from.number(offset) || !from.number(size) || !from.number(address) || !from.number(count)) return false;
+    if (offset != asked.start || size > asked.end - asked.start)
+      return from.damaged("a function is not the one asked for");
+    if (count > size) return from.damaged("a function has more instructions than bytes");
+    std::uint64_t at = offset;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      auto& [begin, bytes, text] = instructions.emplace_back();
+      if (!from.number(begin) || !from.text(bytes, Disassembly::kMaxInstructionBytes) ||
+          !from.text(text, Disassembly::kMaxTextBytes)) {
+        return false;
+      }
+      if (begin < at || bytes.empty() || begin - offset > size || bytes.size() > size - (begin - offset)) {
+        return from.damaged("an instruction is outside of its function, or not in order");
+      }
+      at = begin + bytes.size();
+    }
+  }
+  return true;
+}
+
 // ---- DemangledNames ----
 
 void ValueCodec::encode(WireWriter& to, const std::vector<DemangledName>& value) {

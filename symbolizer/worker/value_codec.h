@@ -19,6 +19,7 @@
 #include "symbolizer/ipc/wire.h"
 #include "symbolizer/model/container_file.h"
 #include "symbolizer/model/demangled_name.h"
+#include "symbolizer/model/disassembly.h"
 #include "symbolizer/model/elf_facts.h"
 #include "symbolizer/model/elf_symbols.h"
 #include "symbolizer/model/function_ranges.h"
@@ -50,6 +51,7 @@ class ValueCodec {
   static void encode(WireWriter& to, const runtimes::HotSpotCode& value);
   static void encode(WireWriter& to, const HotSpotNames& value);
   static void encode(WireWriter& to, const ContainerNames& value);
+  static void encode(WireWriter& to, const Disassembly& value);
 
   /// False: the bytes are damaged or their source failed, see the reader; `value` is invalid.
   [[nodiscard]] static bool decode(WireReader& from, ElfFacts& value);
@@ -68,6 +70,7 @@ class ValueCodec {
   [[nodiscard]] static bool decode(WireReader& from, runtimes::HotSpotCode& value);
   [[nodiscard]] static bool decode(WireReader& from, HotSpotNames& value, const HotSpotQuestion& question);
   [[nodiscard]] static bool decode(WireReader& from, ContainerNames& value);
+  [[nodiscard]] static bool decode(WireReader& from, Disassembly& value, const DisassemblyQuestion& question);
 
   /// The limit of the daemon's memory for one answer of SourceChains. Texts are shared on the wire and not in memory,
   /// so a short answer could decode to gigabytes. encode() leaves chains beyond the limit empty.

@@ -445,6 +445,15 @@ Result<SymbolTable> WorkerModuleReader::read_jit_symbols(int fd, JitFormat forma
                           [](WireReader& from, SymbolTable& table) { return ValueCodec::decode(from, table); });
 }
 
+Result<Disassembly> WorkerModuleReader::disassemble(int fd, const DisassemblyQuestion& question) {
+  Question sent{RequestKind::kDisassembly, {fd, -1, -1}};
+  sent.payload.array(std::span(question.functions));
+  sent.payload.array(std::span(question.places));
+  return ask<Disassembly>(sent, [&](WireReader& from, Disassembly& disassembly) {
+    return ValueCodec::decode(from, disassembly, question);
+  });
+}
+
 Result<std::vector<DemangledName>> WorkerModuleReader::demangle(std::span<const std::string> mangled) {
   if (mangled.empty()) return std::vector<DemangledName>();
   Question question{RequestKind::kDemangle};

@@ -50,6 +50,7 @@ class WorkerModuleReader final : public ModuleReader {
   Result<SourcedRows> read_unwind_rows(int fd, int kept) override;
   Result<std::vector<unwinder::UnwindRows>> read_function_rows(int fd, std::span<const std::uint64_t> offsets) override;
   Result<SymbolTable> read_jit_symbols(int fd, JitFormat format) override;
+  Result<Disassembly> disassemble(int fd, const DisassemblyQuestion& question) override;
   Result<std::vector<DemangledName>> demangle(std::span<const std::string> mangled) override;
   Result<std::optional<RuntimeModule>> find_runtime(int fd) override;
   Result<std::vector<RuntimeAnswer>> read_runtime_functions(ProcessMemory memory, const RuntimeProcess& process,

@@ -43,6 +43,13 @@ void use(const ElfFacts& facts) {
   if (facts.debug_link.find('/') != std::string::npos) std::abort();
 }
 void use(const std::vector<SourceChain>& chains) { static_cast<void>(chains); }
+void use(const Disassembly& disassembly) {
+  for (const auto& function : disassembly.functions) {
+    for (const auto& instruction : function.instructions) {
+      if (instruction.offset < function.offset || instruction.end() > function.offset + function.size) std::abort();
+    }
+  }
+}
 void use(const std::vector<DemangledName>& names) { static_cast<void>(names); }
 void use(const ContainerNames& names) {
   for (const std::string& name : {names.name, names.pod, names.pod_namespace}) {
@@ -80,7 +87,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto bytes = std::as_bytes(std::span(data, size)).subspan(2);
   const auto plain = [](WireReader& from, auto& value) { return ValueCodec::decode(from, value); };
   const auto counted = [&](WireReader& from, auto& value) { return ValueCodec::decode(from, value, count); };
-  switch (data[0] % 8) {
+  const DisassemblyQuestion question{{{0x40, 0x80}, {0x100, 0x100 + count}}, {}};
+  const auto of_functions = [&](WireReader& from, auto& value) { return ValueCodec::decode(from, value, question); };
+  switch (data[0] % 9) {
     case 0:
       arrive<ElfFacts>(bytes, plain);
       break;
@@ -100,6 +109,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       arrive<SourcedRows>(bytes, plain);
       break;
     case 6:
+      arrive<Disassembly>(bytes, of_functions);
+      break;
+    case 7:
       arrive<std::vector<DemangledName>>(bytes, counted);
       break;
     default:

@@ -143,6 +143,35 @@ TEST_CASE("without lines, addresses of one function share one chain, and only ma
   CHECK(f.reader.demangled == 1);
 }
 
+TEST_CASE("code comes with its instructions from the very file, and otherwise with the reason") {
+  Fixture f;
+  const std::uint64_t offset = truth_of(VICTIM_C).at("main");
+  const ModuleId id = f.modules.add_file(20, "victim_c", open_victim(VICTIM_C));
+  const std::string build_id = f.name(id, offset).front().build_id;
+  REQUIRE_FALSE(build_id.empty());
+  const MachineCode code = f.symbolizer.code_at({id, build_id, {offset, offset + 4}});
+  CHECK(code.reason.empty());
+  REQUIRE(code.functions.size() == 1);
+  CHECK(code.functions[0].offset == offset);
+  REQUIRE_FALSE(code.functions[0].instructions.empty());
+  CHECK(code.functions[0].instructions[0].offset == offset);
+
+  const auto has_no_code = [&](const CodeQuestion& question, std::string_view reason) {
+    const MachineCode none = f.symbolizer.code_at(question);
+    INFO(none.reason);
+    return none.functions.empty() && none.reason.find(reason) != std::string::npos;
+  };
+  CHECK(has_no_code({id, "00", {offset}}, "another build-id"));
+  CHECK(has_no_code({id, build_id, {1}}, "no function is known there"));
+  CHECK(has_no_code({ModuleId{99}, build_id, {offset}}, "no longer known"));
+  CHECK(has_no_code({kKernelModule, "", {offset}}, "kernel"));
+  CHECK(has_no_code({kRuntimeModule, "", {offset}}, "runtime"));
+  const ModuleId memory = f.modules.add(21, Module{{}, ModuleKind::kAnonymous, "[anon]", {}, {}, ""});
+  CHECK(has_no_code({memory, "", {offset}}, "just-in-time"));
+  const ModuleId gone = f.modules.add_file(22, "gone", Fd(), "deleted before it was opened");
+  CHECK(has_no_code({gone, "", {offset}}, "deleted before it was opened"));
+}
+
 TEST_CASE("a module is read once") {
   Fixture f;
   const ModuleId id = f.modules.add_file(20, "victim_c", open_victim(VICTIM_C));

@@ -94,6 +94,54 @@ TEST_CASE("rows of single functions come back as they were, and no part of them 
   check_every_cut(functions, 2);
 }
 
+DisassemblyQuestion some_functions() { return {{{0x40, 0x50}, {0x60, 0x64}}, {0x41}}; }
+Disassembly some_code() {
+  return {"00ff", {{0x40, 0x10, 0x1040, {{0x40, "\x55", "push %rbp"}, {0x42, "\x06", ""}}}, {0x60, 0, 0, {}}}};
+}
+
+TEST_CASE("a disassembly comes back as it was, and no part of it does") {
+  const Disassembly sent = some_code();
+  const Bytes bytes = encoded(sent);
+  const auto arrives = [](const Bytes& received, Disassembly& value) {
+    MemorySource source(received);
+    WireReader reader(source, received.size());
+    return ValueCodec::decode(reader, value, some_functions()) && reader.finished();
+  };
+  Disassembly arrived;
+  REQUIRE(arrives(bytes, arrived));
+  CHECK(arrived.build_id == sent.build_id);
+  CHECK(arrived.functions == sent.functions);
+  for (std::size_t size = 0; size < bytes.size(); ++size) {
+    Disassembly cut;
+    if (arrives(Bytes(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size)), cut)) FAIL(size);
+  }
+}
+
+TEST_CASE("a disassembly with functions or instructions elsewhere is damage") {
+  const auto is_damaged = [](Disassembly value) {
+    const Bytes bytes = encoded(value);
+    MemorySource source(bytes);
+    WireReader reader(source, bytes.size());
+    Disassembly arrived;
+    return !ValueCodec::decode(reader, arrived, some_functions()) && reader.damage() != nullptr;
+  };
+  const auto changed = [](auto change) {
+    Disassembly value = some_code();
+    change(value.functions[0]);
+    return value;
+  };
+  CHECK_FALSE(is_damaged(some_code()));
+  CHECK(is_damaged(changed([](FunctionCode& function) { function.offset = 0x41; })));
+  CHECK(is_damaged(changed([](FunctionCode& function) { function.size = 0x11; })));
+  CHECK(is_damaged(changed([](FunctionCode& function) { function.instructions[0].offset = 0x3f; })));
+  CHECK(is_damaged(changed([](FunctionCode& function) { function.instructions[1].offset = 0x50; })));
+  CHECK(is_damaged(changed([](FunctionCode& function) { function.instructions[0].bytes = "three"; })));
+  CHECK(is_damaged(changed([](FunctionCode& function) { function.instructions[0].bytes.clear(); })));
+  CHECK(is_damaged(
+      changed([](FunctionCode& function) { std::swap(function.instructions[0], function.instructions[1]); })));
+  CHECK(is_damaged(changed([](FunctionCode& function) { function.instructions[1].bytes = std::string(16, 'x'); })));
+}
+
 ElfFacts some_facts() {
   return {.build_id = "00ff",
           .debug_link = "libfoo.debug",

@@ -114,8 +114,13 @@ TEST_CASE("a worker answers every kind of request like a reader in this process"
   const std::string text = "1000 20 jitted\n";
   REQUIRE(::write(map.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()));
   CHECK(reader.read_jit_symbols(map.get(), JitFormat::kPerfMap)->find(0x1010)->name == "jitted");
+
+  const DisassemblyQuestion question{{symbols.function_at(0x10100).value_or(CodeRange{0x10000, 0x10100})}, {}};
+  const Disassembly disassembly = reader.disassemble(file.get(), question).value();
+  CHECK(disassembly.build_id == symbols.build_id());
+  CHECK(disassembly.functions == direct.disassemble(file.get(), question).value().functions);
   check_is_well(reader);
-  CHECK(outcomes(reader, Outcome::kOk) == 7);
+  CHECK(outcomes(reader, Outcome::kOk) == 8);
 }
 
 TEST_CASE("an unreadable file is reported with the reader's own error") {

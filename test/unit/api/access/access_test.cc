@@ -65,6 +65,12 @@ std::vector<std::string> data_targets() {
                            "/processes?uid=1002", "/threads?comm=bobs-worker", "/debug/pprof/profile?from=now-1m"}) {
     targets.emplace_back(path);
   }
+  for (const char* path : {"/instructions", "/source"}) {
+    for (const char* query : {"?function=bobs_secret", "?function=alices_work", "?function=alices_work&module=victim",
+                              "?function=bobs_main&format=text", "?function=alices_work&format=text"}) {
+      targets.push_back(std::string(path) + query);
+    }
+  }
   return targets;
 }
 

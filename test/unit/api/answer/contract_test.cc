@@ -30,6 +30,11 @@ struct Fixture {
   }
   Response get(const std::string& target) {
     Request request{"GET", target, "", false};
+    // They are about one function.
+    const bool is_of_function = target.starts_with("/instructions") || target.starts_with("/source");
+    if (is_of_function && target.find("function=") == std::string::npos) {
+      request.target += (target.find('?') == std::string::npos ? "?" : "&") + std::string("function=spin");
+    }
     // It answers only those who have waited.
     if (target.starts_with("/off_cpu")) request.asked = sources.clock_.wall();
     return router.handle(request);
