@@ -11,6 +11,8 @@ const STATES = {
   flame: "?view=flame&search=json",
   "bottom-up": "?view=bottom-up&search=json#up=price_with_tax(Item const%26)&up=Cart::total() const",
   sandwich: "?pid=4242&view=sandwich",
+  lines: "?pid=4242&view=code#frame=Cart::total() const",
+  instructions: "?pid=4242&view=code&code=instructions",
   table: "?view=table",
   modules: "?view=table&rows=module",
   beside: "?pid=4242&beside=1&view=flame#frame=ksys_write",

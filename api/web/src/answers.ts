@@ -90,6 +90,37 @@ export interface Threads extends About {
   threads: ThreadUsage[];
 }
 
+// The places of one function, with its samples. null: not known.
+interface OfFunction extends About {
+  function: { name: string; module?: string } | null; // null: it is in no stack
+  self: number;
+  total: number;
+}
+
+export interface SourceLine {
+  module: string;
+  file: string | null;
+  line: number | null;
+  self: number;
+  total: number;
+}
+
+export interface FunctionLines extends OfFunction {
+  lines: SourceLine[];
+}
+
+export interface CodePart {
+  module: string | null;
+  around: string | null; // the function that it is compiled into, if that is another one
+  reason: string | null; // why there are addresses alone
+  self: number;
+  instructions: { address: string | null; bytes: string | null; text: string | null; file?: string; line?: number; self: number; callees: number }[];
+}
+
+export interface FunctionInstructions extends OfFunction {
+  parts: CodePart[];
+}
+
 // A module with functions that have no name.
 export interface UnnamedModule {
   module: string;

@@ -38,7 +38,7 @@ export interface Baseline extends Selection {
   normalise: "" | "time";
 }
 
-export type Mode = "icicle" | "flame" | "bottom-up" | "sandwich" | "table" | "time";
+export type Mode = "icicle" | "flame" | "bottom-up" | "sandwich" | "table" | "code" | "time";
 export type ColourBy = "kind" | "module" | "name";
 // Of processes: "" is by program.
 export type Grouping = "" | "unit" | "container" | "user" | "tree" | "pid";
@@ -64,7 +64,8 @@ export interface View {
   sort: string; // of the table: a column, with "-" before it for the largest first
   zoom: readonly string[]; // names from below the root down to the zoomed frame
   up: readonly string[]; // likewise in the bottom-up graph, from a function that ran to its zoomed caller
-  frame: string; // the selected function: the sandwich's middle, the table's row
+  code: "" | "instructions"; // what the chosen function's samples are shown by: source lines, or instructions
+  frame: string; // the selected function: the sandwich's middle, the table's row, the code
   part: string; // the selected row of a table of modules or files
   callers: readonly string[]; // like `zoom`, for the sandwich's halves
   callees: readonly string[];
@@ -78,20 +79,20 @@ const FIRST_QUESTION: Question = {
 };
 const FIRST_BASELINE: Baseline = { ...NO_SELECTION, from: "", to: "", ago: "", normalise: "" };
 const FIRST_VIEW: View = {
-  mode: "icicle", colour: "kind", palette: "", search: "", filter: "", by: "", collapse: false, fold: [], heat: false, pick: "", around: "", track: "", at: "", line: "", top: 0, beside: false, rows: "", sort: "", zoom: [], up: [], frame: "",
+  mode: "icicle", colour: "kind", palette: "", search: "", filter: "", by: "", collapse: false, fold: [], heat: false, pick: "", around: "", track: "", at: "", line: "", top: 0, beside: false, rows: "", sort: "", code: "", zoom: [], up: [], frame: "",
   part: "", callers: [], callees: [],
 };
 
 // The view's names in the address. The query's are the API's, the baseline's have the prefix base_.
 const VIEW_KEYS: Record<keyof View, string> = {
-  mode: "view", colour: "colour", palette: "palette", search: "search", filter: "processes", by: "by", collapse: "collapse", fold: "fold", heat: "heat", pick: "pick", around: "around", track: "track", at: "at", line: "line", top: "top", beside: "beside", rows: "rows", sort: "sort",
+  mode: "view", colour: "colour", palette: "palette", search: "search", filter: "processes", by: "by", collapse: "collapse", fold: "fold", heat: "heat", pick: "pick", around: "around", track: "track", at: "at", line: "line", top: "top", beside: "beside", rows: "rows", sort: "sort", code: "code",
   zoom: "zoom", up: "up", frame: "frame", part: "part", callers: "callers", callees: "callees",
 };
 // Names of functions can be of any length, and the daemon refuses addresses of more than 8 KiB. The part after the "#"
 // is not sent to it.
 const IN_FRAGMENT = new Set(["fold", "zoom", "up", "frame", "part", "callers", "callees"]);
 const CHOICES: Record<string, readonly string[]> = {
-  side: ["user", "kernel"], measure: ["wait", "wall"], idle: ["show"], names: ["full"], normalise: ["time"], mode: ["icicle", "flame", "bottom-up", "sandwich", "table", "time"],
+  side: ["user", "kernel"], measure: ["wait", "wall"], idle: ["show"], names: ["full"], normalise: ["time"], mode: ["icicle", "flame", "bottom-up", "sandwich", "table", "code", "time"], code: ["instructions"],
   colour: ["kind", "module", "name"], palette: ["blind"], pick: ["time"], rows: ["module", "file"], by: ["unit", "container", "user", "tree", "pid"],
 };
 
@@ -262,6 +263,15 @@ export function windowOnly(asked: Question): URLSearchParams {
   const parameters = new URLSearchParams();
   for (const key of ["from", "to", "offset_from", "offset_to"] as const) put(parameters, key, asked[key]);
   return withMeasure(parameters, asked);
+}
+
+// The parameters of /source and /instructions.
+export function functionParameters(asked: Question, name: string): URLSearchParams {
+  const parameters = windowAndSelection(asked);
+  for (const key of ["offset_from", "offset_to", ...SHAPE] as const) put(parameters, key, asked[key]);
+  if (!asked.inlines) parameters.set("inlines", "0");
+  parameters.set("function", name);
+  return parameters;
 }
 
 // The parameters of /profile, and with a baseline of /diff.

@@ -6,7 +6,8 @@ import { copy } from "./copy";
 import type { Groups } from "./groups";
 import type { Model } from "./model";
 import { type Entry, openMenu } from "./menu";
-import { foldModule, showSandwich } from "./shown";
+import { bare } from "./bare";
+import { foldModule, showCode, showSandwich } from "./shown";
 
 const LONGEST = 1000; // bytes of an expression; the daemon takes 1024
 
@@ -26,9 +27,6 @@ export function either(first: string, second: string) {
   const both = `${first}|${second}`;
   return new TextEncoder().encode(both).length <= LONGEST ? both : second;
 }
-
-// The name without its line number, since the daemon's filters match names only.
-const bare = (name: string) => (question.peek().lines ? name.replace(/ [^ ]+:\d+$/, "") : name);
 
 function filtersFor(name: string): Entry[] {
   const expression = exactly(bare(name));
@@ -56,6 +54,7 @@ export function openFrameMenu(model: Model, node: number, x: number, y: number, 
   if (zoom !== undefined) around.push({ label: "Show all", hint: "Esc", act: () => zoom(0) });
   if (isCode) {
     around.push({ label: "Callers and callees", hint: "sandwich", act: () => showSandwich(name) });
+    if (!frames.isFolded(f)) around.push({ label: "Lines and instructions", hint: "which line", act: () => showCode(name) });
     around.push({ label: "Show in the table", act: () => look({ mode: "table", rows: "", frame: name }) });
     around.push({ label: "Search for it", act: () => look({ search: name }) });
   }
@@ -96,6 +95,7 @@ export function openNameMenu(groups: Groups, group: number, x: number, y: number
   const inGraph = (mode: "icicle" | "flame") => look({ mode, search: name });
   const around: Entry[] = [
     { label: "Callers and callees", hint: "Enter", act: () => showSandwich(name) },
+    { label: "Lines and instructions", act: () => showCode(name) },
     { label: "Find in the graph", act: () => inGraph("icicle") },
   ];
   return openMenu(printable(name, 120), [around, filtersFor(name), [{ label: "Copy name", act: () => void copy(name) }]], x, y, returnTo);

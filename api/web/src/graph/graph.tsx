@@ -13,6 +13,7 @@ import { NO_SELECTION, ask, isMachine, look, view } from "../state";
 import { type Action, Notice, Waiting } from "../states";
 import { printable } from "../text";
 import { heading } from "../title";
+import { Code } from "./code_view";
 import { Details } from "./details";
 import { FlameBox } from "./flame_box";
 import type { Model } from "./model";
@@ -78,6 +79,7 @@ function Sandwich() {
 function Stage({ isInert }: { isInert: boolean }) {
   if (mode.value === "table") return <FunctionTable />;
   if (mode.value === "sandwich") return <Sandwich />;
+  if (mode.value === "code") return <Code />;
   if (mode.value === "time") return <TimeOrder say={say} />;
   const graph = <FlameBox id="graph" label={mode.value === "bottom-up" ? "Bottom-up graph" : "Flame graph"} shown={shown} isInert={isInert} zoom={(_, node) => zoomDrawn(node)} select={selectNode} say={say} />;
   if (!isBeside.value) return graph;
@@ -101,7 +103,12 @@ function Fetching() {
   );
 }
 
-const HINTS = { sandwich: "Choose a function on the left; click zooms a half", table: "Enter shows callers and callees, or a module in the graph · right click for more", time: "Choose a thread on the left; click zooms to a call, Escape out" };
+const HINTS = {
+  sandwich: "Choose a function on the left; click zooms a half",
+  table: "Enter shows callers and callees, or a module in the graph · right click for more",
+  code: "Choose a function on the left",
+  time: "Choose a thread on the left; click zooms to a call, Escape out",
+};
 
 const KEYS: readonly Key[] = [
   { key: "arrows", shown: "← → ↑ ↓", what: "To callers, callees, neighbours" },
@@ -109,10 +116,10 @@ const KEYS: readonly Key[] = [
   { key: "Backspace", what: "Zoom out by one caller" },
   { key: "Escape", what: "Show all" },
   { key: "menu", shown: "Menu Shift+F10", what: "Open the frame's menu" },
-  { key: "g", what: "Next view: icicle, flame, bottom-up, sandwich, table, over time", act: () => look({ mode: NEXT[view.peek().mode] }) },
+  { key: "g", what: "Next view: icicle, flame, bottom-up, sandwich, table, lines, over time", act: () => look({ mode: NEXT[view.peek().mode] }) },
   { key: "b", what: "The table beside the graph", act: () => look({ beside: !view.peek().beside }) },
 ];
-const NEXT = { icicle: "flame", flame: "bottom-up", "bottom-up": "sandwich", sandwich: "table", table: "time", time: "icicle" } as const;
+const NEXT = { icicle: "flame", flame: "bottom-up", "bottom-up": "sandwich", sandwich: "table", table: "code", code: "time", time: "icicle" } as const;
 
 // A component of its own, since each key changes it.
 const Announcer = () => <p id="announcer" class="visually-hidden" aria-live="polite">{said.value}</p>;
@@ -149,7 +156,7 @@ export function Graph() {
       </p>
       <Announcer />
       <div class="under">
-        {notice !== null ? <span /> : mode.value === "sandwich" || mode.value === "table" || mode.value === "time" ? <p class="hint">{mode.value === "time" && !isCpu.value ? "Choose a thread on the left" : HINTS[mode.value]}</p> : <Details />}
+        {notice !== null ? <span /> : mode.value in HINTS ? <p class="hint">{mode.value === "time" && !isCpu.value ? "Choose a thread on the left" : HINTS[mode.value as keyof typeof HINTS]}</p> : <Details />}
         {notice === null && <Legend />}
       </div>
     </section>

@@ -163,7 +163,7 @@ const triedAgain = signal<{ of: Profile | Diff } | null>(null);
 const ONLY_LARGEST = "Search and table count only the largest frames.";
 
 // A live window is soon requested again: it is fetched whole only for a search or a table.
-const wantsRest = computed(() => !isLive.value || view.value.search !== "" || view.value.beside || ["bottom-up", "sandwich", "table"].includes(view.value.mode));
+const wantsRest = computed(() => !isLive.value || view.value.search !== "" || view.value.beside || ["bottom-up", "sandwich", "table", "code"].includes(view.value.mode));
 
 // All that the daemon has of a window, fetched once the first answer, with as much as a screen can show, is painted.
 effect(() => {
@@ -281,8 +281,8 @@ export const matchedShare = computed(() => {
 
 const frames = computed(() => model.value?.frames ?? null);
 export const isBeside = computed(() => view.value.beside && ["icicle", "flame", "bottom-up"].includes(mode.value));
-// A sandwich is of a function.
-const rowsBy = computed(() => (mode.value === "sandwich" ? "" : view.value.rows));
+// A sandwich is of a function, and so is code.
+const rowsBy = computed(() => (mode.value === "sandwich" || mode.value === "code" ? "" : view.value.rows));
 export const groups = computed(() => (frames.value === null ? null : new Groups(frames.value, rowsBy.value)));
 export const chosenRow = computed(() => (rowsBy.value === "" ? view.value.frame : view.value.part));
 export function chooseRow(name: string, how: "push" | "replace" = "replace") {
@@ -349,7 +349,7 @@ export const shown = computed<Shown | null>(() => {
 const middleName = computed(() => view.value.frame);
 export const middle = computed(() => {
   const tree = model.value;
-  if (tree === null || mode.value !== "sandwich") return null;
+  if (tree === null || (mode.value !== "sandwich" && mode.value !== "code")) return null;
   if (middleName.value !== "") return middleName.value;
   const own = new Float64Array(tree.frames.size);
   for (let i = zoomed.value; i < tree.end[zoomed.value]; i++) own[tree.frame[i]] += tree.self[i];
@@ -361,7 +361,7 @@ export const middle = computed(() => {
 const parts = computed(() => {
   const tree = model.value;
   const name = middle.value;
-  return tree === null || name === null ? null : sandwich(tree, (f) => tree.frames.name(f) === name);
+  return tree === null || name === null || mode.value !== "sandwich" ? null : sandwich(tree, (f) => tree.frames.name(f) === name);
 });
 export const isMiddleMissing = computed(() => middle.value !== null && parts.value === null);
 
@@ -382,6 +382,12 @@ function halfShown(half: Half) {
 export const halves = { callers: halfShown("callers"), callees: halfShown("callees") };
 export function zoomHalf(half: Half, of: Model, node: number) {
   look({ [half]: of.names(node) });
+}
+
+// ---- The code of one function ----
+
+export function showCode(name: string) {
+  look({ mode: "code", frame: name });
 }
 
 // Puts another function in the middle.

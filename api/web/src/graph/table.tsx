@@ -262,7 +262,7 @@ export function FunctionTable({ choose, isNarrow = false }: { choose?: (name: st
       </div>
       <div class="foot">
         <p class="sum">{count(list.length)} {list.length === 1 ? one : many}{found.value === null ? "" : ` of ${count(all.value.length)}`}</p>
-        {mode.value !== "sandwich" && (
+        {mode.value !== "sandwich" && mode.value !== "code" && (
           <label class="choice">Table of
             <select id="rows" value={known.by} onChange={(event) => look({ rows: event.currentTarget.value as RowsBy, part: "" })}>
               {ROWS.map(([key, label]) => <option key={key} value={key}>{label}</option>)}

@@ -13,6 +13,7 @@ const MODES: readonly [Mode, string, string][] = [
   ["bottom-up", "Bottom-up", "Functions by their own time, and below each what called it"],
   ["sandwich", "Sandwich", "All callers and callees of one function"],
   ["table", "Table", "Functions, sorted"],
+  ["code", "Lines", "Source lines and instructions of one function"],
   ["time", "Over time", "Threads, and what one did from one moment to the next"],
 ];
 const NORMALISE: readonly [Baseline["normalise"], string, string][] = [
@@ -23,7 +24,7 @@ const COLOURS: readonly [ColourBy, string][] = [["kind", "kind"], ["module", "mo
 
 export function Toolbar() {
   const { mode, colour, palette, collapse, beside } = view.value;
-  const isGraph = mode !== "table" && mode !== "sandwich" && mode !== "time";
+  const isGraph = mode === "icicle" || mode === "flame" || mode === "bottom-up";
   return (
     <div class="graph-tools" role="toolbar" aria-label="How the profile is shown">
       <div class="segments" role="group" aria-label="View" id="modes">

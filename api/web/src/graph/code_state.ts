@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// The lines and the instructions of the chosen function, in the whole selection.
+import { computed } from "@preact/signals";
+
+import type { FunctionInstructions, FunctionLines } from "../answers";
+import { addressWith } from "../api";
+import { Asking } from "../asking";
+import { profile } from "../questions";
+import { functionParameters, question, view } from "../state";
+import { bare } from "./bare";
+import { middle, mode } from "./shown";
+
+export const isByInstruction = computed(() => view.value.code === "instructions");
+
+const name = computed(() => (mode.value === "code" && middle.value !== null ? bare(middle.value) : null));
+
+const addressOf = (path: string) => (name.value === null ? null : addressWith(path, functionParameters(question.value, name.value)));
+
+export const lines = new Asking<FunctionLines>(() => (isByInstruction.value ? null : addressOf("/source")), { after: profile });
+export const instructions = new Asking<FunctionInstructions>(() => (isByInstruction.value ? addressOf("/instructions") : null), { after: profile });

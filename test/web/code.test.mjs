@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// The lines and instructions of one function.
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+
+import { inspect, open, text } from "./browser.mjs";
+import { daemon, page, useFixture } from "./fixture.mjs";
+import { source } from "./source.mjs";
+
+const { byFile, rowsOf } = await source("graph/code_rows.ts");
+
+const line = (module, file, number, self) => ({ module, file, line: number, self, total: self });
+
+describe("rows of code", () => {
+  it("are lines by file, files with the most samples first", () => {
+    const files = byFile([line("a", "x.c", 9, 1), line("a", "x.c", 3, 2), line("a", "y.c", 1, 7), line("a", null, null, 0), line("b", "x.c", 3, 4)]);
+    assert.deepEqual(files.map(({ module, file, self, lines }) => [module, file, self, lines.map((each) => each.line)]),
+      [["a", "y.c", 7, [1]], ["b", "x.c", 4, [3]], ["a", "x.c", 3, [3, 9]], ["a", "", 0, [null]]]);
+  });
+
+  it("have every instruction with samples, and of the others as many as there is room for", () => {
+    const instructions = Array.from({ length: 100 }, (_, i) => ({ address: `0x${(0x1000 + i).toString(16)}`, bytes: "90", text: "nop", self: i === 50 ? 3 : 0, callees: i === 99 ? 1 : 0 }));
+    assert.equal(rowsOf({ instructions }, 100).filter(({ isAfterGap }) => isAfterGap).length, 0);
+    const few = rowsOf({ instructions }, 4);
+    assert.deepEqual(few.map(({ instruction, isAfterGap }) => [Number(instruction.address) - 0x1000, isAfterGap]), [[0, false], [1, false], [50, true], [99, true]]);
+    assert.deepEqual(rowsOf({ instructions }, 0).map(({ instruction }) => instruction.self + instruction.callees), [3, 1]);
+    assert.equal(rowsOf({ instructions: [{ address: null, bytes: null, text: null, self: 1, callees: 0 }] }, 0).length, 1);
+  });
+});
+
+describe("the view of lines and instructions", () => {
+  useFixture();
+
+  // The sum of the shown samples, and what the daemon counts for the function.
+  const sums = async () => {
+    const shown = await page.$$eval("#code [data-self]", (rows) => rows.reduce((sum, { dataset }) => sum + Number(dataset.self), 0));
+    const asked = new URL(page.url());
+    const query = new URLSearchParams({ pid: asked.searchParams.get("pid"), format: "top" });
+    const { functions } = await (await page.context().request.get(`${daemon.url}/profile?${query}`)).json();
+    const name = await text(page, "#code-head bdi");
+    return [shown, functions.filter((each) => each.name === name).reduce((sum, { self }) => sum + self, 0)];
+  };
+
+  it("opens from a function's menu, shows lines and instructions, and is in the address", async () => {
+    await open(page, `${daemon.url}/?pid=4242&view=table`);
+    await page.focus(".grid");
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("Shift+F10");
+    await page.click('.frame-menu :text("Lines and instructions")');
+    await page.waitForSelector("#code [data-line]");
+    const [lines, own] = await sums();
+    assert.ok(own > 0);
+    assert.equal(lines, own);
+    await inspect(page, "lines");
+
+    await page.focus('#code-by [data-by="instructions"]');
+    await page.keyboard.press("Enter");
+    await page.waitForSelector("#code [data-address]");
+    assert.deepEqual(await sums(), [own, own]);
+    assert.match(await text(page, "#code"), /push %rbp.*nop.*ret/s);
+    await inspect(page, "instructions");
+    await page.keyboard.press("Tab");
+    assert.equal(await page.evaluate(() => document.activeElement.id), "code");
+
+    await page.reload();
+    await page.waitForSelector("#code [data-address]");
+    assert.equal(new URL(page.url()).searchParams.get("code"), "instructions");
+    assert.deepEqual(page.troubles, []);
+  });
+
+  it("says why there are addresses alone, and goes on to the function that is chosen in the table", async () => {
+    await open(page, `${daemon.url}/?pid=4242&view=code&code=instructions#frame=tcp_sendmsg`);
+    await page.waitForSelector("#code [data-address]");
+    assert.match(await text(page, "#code caption"), /Addresses alone: the kernel's code is in no file/);
+    const before = await text(page, "#code-head bdi");
+    await page.focus(".grid");
+    await page.keyboard.press("Home");
+    await page.waitForFunction((name) => document.querySelector("#code-head bdi").textContent !== name, before);
+    assert.deepEqual(page.troubles, []);
+  });
+});
