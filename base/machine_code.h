@@ -14,7 +14,7 @@ namespace flamed {
 struct Instruction {
   std::uint64_t offset = 0;  ///< in the file, of its first byte
   std::string bytes;         ///< raw; never empty
-  std::string text;          ///< in the syntax of `objdump -d`; empty: these bytes were not decoded
+  std::string text;          ///< in Intel's syntax; empty: these bytes were not decoded
 
   [[nodiscard]] std::uint64_t end() const { return offset + bytes.size(); }
   friend bool operator==(const Instruction&, const Instruction&) = default;

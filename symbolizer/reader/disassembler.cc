@@ -35,7 +35,8 @@ ZydisDecoder decoder_of(std::uint16_t machine) {
 
 ZydisFormatter formatter() {
   ZydisFormatter formatter;
-  ZydisFormatterInit(&formatter, ZYDIS_FORMATTER_STYLE_ATT);
+  // Its AT&T syntax has wrong suffixes, such as vmovdqu64z.
+  ZydisFormatterInit(&formatter, ZYDIS_FORMATTER_STYLE_INTEL);
   ZydisFormatterSetProperty(&formatter, ZYDIS_FORMATTER_PROP_HEX_UPPERCASE, ZYAN_FALSE);
   // Targets of jumps and calls are absolute addresses without leading zeroes.
   ZydisFormatterSetProperty(&formatter, ZYDIS_FORMATTER_PROP_ADDR_PADDING_ABSOLUTE, ZYDIS_PADDING_DISABLED);

@@ -78,14 +78,14 @@ TEST_CASE("instructions of every function begin where objdump has them, and all 
   }
 }
 
-TEST_CASE("instructions are written in AT&T syntax") {
+TEST_CASE("instructions are written in Intel's syntax") {
   const Disassembler disassembler(EM_X86_64);
-  CHECK(disassembler.text(bytes("\x55"), 0) == "push %rbp");
+  CHECK(disassembler.text(bytes("\x55"), 0) == "push rbp");
   CHECK(disassembler.text(bytes("\xe8\x0b\x00\x00\x00"sv), 0x1130) == "call 0x1140");
   // AVX-512, as in the string functions of a C library.
-  CHECK(disassembler.text(bytes("\x62\xf1\xfe\x48\x6f\x06"), 0) == "vmovdqu64 (%rsi), %zmm0");
+  CHECK(disassembler.text(bytes("\x62\xf1\xfe\x48\x6f\x06"), 0).starts_with("vmovdqu64 zmm0, "));
   CHECK(disassembler.length(bytes("\x62\xf1\xfe\x48\x6f\x06\x90")) == 6);
-  CHECK(Disassembler(EM_386).text(bytes("\x40"), 0) == "inc %eax");
+  CHECK(Disassembler(EM_386).text(bytes("\x40"), 0) == "inc eax");
 }
 
 TEST_CASE("what is no instruction is a byte without a text") {

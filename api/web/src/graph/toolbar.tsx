@@ -34,7 +34,7 @@ export function Toolbar() {
       </div>
       {isGraph && <label class="choice"><input id="beside" type="checkbox" checked={beside} onChange={(event) => look({ beside: event.currentTarget.checked })} /> Table beside</label>}
       {base.value === null ? (
-        <label class="choice">Colour by
+        <label class="choice">Colours
           <select id="colour" value={colour} onChange={(event) => look({ colour: event.currentTarget.value as ColourBy }, "replace")}>
             {COLOURS.map(([key, label]) => <option key={key} value={key}>{label}</option>)}
           </select>
