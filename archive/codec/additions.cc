@@ -199,8 +199,9 @@ class Decoder {
   }
 
  private:
-  /// Whether another row should be read.
-  [[nodiscard]] bool goes_on() const { return !is_wrong_ && columns_.ok(); }
+  /// Whether another row should be read, which begins in that column: so there are no more rows than it has bytes. That
+  /// another one has ended is seen in the end.
+  [[nodiscard]] bool goes_on(std::size_t column) const { return !is_wrong_ && columns_[column].ok(); }
   void require(bool condition) { is_wrong_ = is_wrong_ || !condition; }
 
   std::uint64_t take_count(std::uint32_t expected_first) {
@@ -229,7 +230,7 @@ class Decoder {
   void take_texts(std::uint64_t count) {
     require(count <= kMostRows);
     make_room(texts_, count);
-    while (goes_on() && texts_.size() < count) {
+    while (goes_on(kTextSizes) && texts_.size() < count) {
       const std::span<const std::byte> text = columns_[kTexts].take(columns_[kTextSizes].uleb());
       texts_.emplace_back(reinterpret_cast<const char*>(text.data()), text.size());
     }
@@ -238,7 +239,7 @@ class Decoder {
   void take_modules(std::uint64_t count) {
     require(count <= kMostRows);
     make_room(additions_.modules, count);
-    while (goes_on() && additions_.modules.size() < count) {
+    while (goes_on(kModules) && additions_.modules.size() < count) {
       Module module;
       const std::uint64_t kind = columns_[kModules].uleb();
       require(kind < kModuleKinds);
@@ -257,7 +258,7 @@ class Decoder {
     Steps module_steps;
     std::unordered_map<std::uint32_t, Steps> offset_steps;
     const std::uint64_t modules = kFirstFreeModule.value + known_.modules + additions_.modules.size();
-    while (goes_on() && additions_.frames.size() < count) {
+    while (goes_on(kFrameModules) && additions_.frames.size() < count) {
       const auto module = narrow<std::uint32_t>(module_steps.add(take_signed(kFrameModules)));
       require(module < modules);
       const std::int64_t offset = offset_steps[module].add(take_signed(kFrameOffsets));
@@ -270,7 +271,7 @@ class Decoder {
     make_room(additions_.stacks, count);
     const auto frames = as_signed(known_.frames + additions_.frames.size());
     std::int64_t next_frame = known_.frames;
-    while (goes_on() && additions_.stacks.size() < count) {
+    while (goes_on(kCallers) && additions_.stacks.size() < count) {
       const std::uint64_t number = known_.stacks + additions_.stacks.size();
       const std::uint64_t back = columns_[kCallers].uleb();
       require(back < number);
@@ -288,7 +289,7 @@ class Decoder {
     Steps tid_steps;
     Steps owner_steps;
     const std::uint32_t processes = additions_.after().processes;
-    while (goes_on() && additions_.threads.size() < count) {
+    while (goes_on(kThreads) && additions_.threads.size() < count) {
       ThreadAddition thread;
       thread.process = narrow<std::uint32_t>(process_steps.add(take_signed(kThreads)));
       thread.tid = narrow<std::int32_t>(tid_steps.add(take_signed(kThreads)));
@@ -306,7 +307,7 @@ class Decoder {
     make_room(additions_.processes, count);
     ProcessSteps steps;
     std::uint32_t next_number = known_.processes;
-    while (goes_on() && additions_.processes.size() < count) {
+    while (goes_on(kProcesses) && additions_.processes.size() < count) {
       ProcessState process;
       store::ProcessInfo& info = process.info;
       process.number = narrow<std::uint32_t>(steps.number.add(take_signed(kProcesses)));
@@ -336,7 +337,7 @@ class Decoder {
   void take_gaps(std::uint64_t count) {
     make_room(additions_.gaps, count);
     Steps from_steps;
-    while (goes_on() && additions_.gaps.size() < count) {
+    while (goes_on(kGaps) && additions_.gaps.size() < count) {
       store::Gap gap;
       gap.from.ns = from_steps.add(take_signed(kGaps));
       gap.to.ns = sum(gap.from.ns, take_signed(kGaps));

@@ -74,6 +74,8 @@ Result<std::vector<std::byte>> encode(const Minute& minute) {
   put_counts(head, minute.quality.truncated);
   put_counts(head, minute.quality.lost);
   head.put(minute.pairs.size());
+  // Of a stretch alone; readers that don't know of stretches leave it unread.
+  if (minute.first) head.put(*minute.first);
   std::uint32_t previous_thread = 0;
   for (std::size_t i = 0; i < minute.pairs.size();) {
     const std::uint32_t thread = minute.pairs[i].thread;
@@ -112,6 +114,11 @@ Result<Minute> decode_minute(std::span<const std::byte> block, const DictionaryS
   minute.quality.whole = head.uleb();
   if (!take_counts(head, minute.quality.truncated) || !take_counts(head, minute.quality.lost)) return damaged();
   const std::uint64_t pairs = head.uleb();
+  if (head.left() != 0) {
+    const std::uint64_t first = head.uleb();
+    if (first > minute.sequence) return damaged();
+    minute.first = static_cast<std::uint32_t>(first);
+  }
   constexpr std::int64_t kMostNs = std::numeric_limits<std::int64_t>::max() / 4;
   const auto is_time = [&](std::int64_t ns) { return -kMostNs <= ns && ns <= kMostNs; };
   if (!head.ok() || !is_time(minute.start.ns) || !is_time(minute.wall_offset_ns) || length <= 0 || length > kMostNs ||

@@ -30,13 +30,15 @@ struct Pair {
 /// the dictionary, and replaces it.
 enum class Ending : std::uint8_t { kOver, kSoFar };
 
-/// As in store::SlotBounds and store::Slot.
+/// As in store::SlotBounds and store::Slot. Or the minutes of a stretch together, see codec/stretch.h.
 struct Minute {
   MonotonicTime start;
   MonotonicTime end;
   std::int64_t wall_offset_ns = 0;
   std::int64_t period_ns = 0;
   std::uint32_t sequence = 0;
+  /// Set: it is a stretch, of the minutes from this sequence on up to `sequence`. Their threads are not told apart.
+  std::optional<std::uint32_t> first{};
   std::uint32_t cpus = 0;                           ///< that were sampled at its end
   std::optional<std::uint64_t> cpu_ns_accounted{};  ///< CPU time of the machine in the kernel's accounts
   store::Quality quality;                           ///< without `pending`

@@ -88,10 +88,10 @@ class Decoder {
     const std::uint64_t chains = take_count();
     take_texts(take_count());
     require(chains <= columns_[kLengths].left());
-    if (goes_on()) chains_.resize(chains);
+    if (!is_wrong_) chains_.resize(chains);
     take_names(names, frames);
     take_chains();
-    if (!goes_on()) return damaged();
+    if (is_wrong_ || !columns_.ok()) return damaged();
     std::vector<Name> decoded;
     decoded.reserve(wanted_.size());
     for (const Wanted& name : wanted_) decoded.push_back({name.frame, chains_[name.chain].chain});
@@ -108,7 +108,9 @@ class Decoder {
     std::uint64_t chain = 0;
   };
 
-  [[nodiscard]] bool goes_on() const { return !is_wrong_ && columns_.ok(); }
+  /// Whether another row should be read, which begins in that column: so there are no more rows than it has bytes. That
+  /// another one has ended is seen in the end.
+  [[nodiscard]] bool goes_on(std::size_t column) const { return !is_wrong_ && columns_[column].ok(); }
   void require(bool condition) { is_wrong_ = is_wrong_ || !condition; }
 
   std::uint64_t take_count() {
@@ -118,7 +120,7 @@ class Decoder {
   }
   void take_texts(std::uint64_t count) {
     texts_.reserve(std::min(count, kTrustedRows));
-    while (goes_on() && texts_.size() < count) {
+    while (goes_on(kTextSizes) && texts_.size() < count) {
       const std::span<const std::byte> text = columns_[kTexts].take(columns_[kTextSizes].uleb());
       texts_.emplace_back(reinterpret_cast<const char*>(text.data()), text.size());
     }
@@ -126,7 +128,7 @@ class Decoder {
   void take_names(std::uint64_t count, std::uint32_t frames) {
     std::int64_t frame = 0;
     std::uint64_t next = 0;
-    for (; goes_on() && count > 0; --count) {
+    for (; goes_on(kFrames) && count > 0; --count) {
       const std::int64_t step = unzigzag(columns_[kFrames].uleb());
       const std::uint64_t back = columns_[kChains].uleb();
       require(-std::int64_t{frames} <= step && step <= std::int64_t{frames} && back <= next);
@@ -151,10 +153,10 @@ class Decoder {
     for (Chain& chain : chains_) {
       const std::uint64_t length = columns_[kLengths].uleb();
       require(length < left);
-      if (!goes_on()) return;
+      if (!goes_on(kLengths)) return;
       left -= length + 1;
       InlineChain frames;
-      for (std::uint64_t i = 0; goes_on() && i <= length; ++i) {
+      for (std::uint64_t i = 0; goes_on(kFunctions) && i <= length; ++i) {
         const Texts texts = take_frame();
         if (chain.is_wanted) frames.push_back(texts.named());
       }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sum: how many samples each process had on each side in ten minutes, as it is kept on disk beside these minutes. Its
+// Sum: how many samples each process had on each side in a stretch of ten minutes, as it is kept on disk beside these
+// minutes. Its
 // bytes are those of a minute and its additions, to a dictionary that a session's sums have for themselves. Plain
 // values.
 #pragma once
@@ -18,16 +19,12 @@
 
 namespace flamed::archive {
 
-/// Of a stretch of the wall clock that begins at a multiple of it. A sum has a stretch's minutes, or fewer: they follow
-/// each other without a gap, have one period, and are of one session.
-inline constexpr std::int64_t kSumNs = 10 * kNsPerMinute;
-
 /// A process that stands for several short ones of one program, user and place: in sums of a month there would be
 /// millions. The kernel's idle tasks, which have pid 0 as well, have no start time.
 [[nodiscard]] inline bool is_several(const ProcessId& id) { return id.pid == 0 && id.start_ticks != 0; }
 
 struct Sum {
-  std::uint32_t first = 0;  ///< Minute::sequence of the first of its minutes
+  std::uint32_t first = 0;  ///< Minute::sequence of the first of its minutes; see codec/stretch.h
   /// `sequence` is that of the last one. Each thread stands for those of a process with one owner, and each stack for
   /// those that have the same sides and ended for the same reason.
   Minute minute;

@@ -11,8 +11,6 @@
 #include <array>
 #include <utility>
 
-#include "archive/files/period_names.h"
-
 namespace flamed::archive {
 namespace {
 
@@ -34,9 +32,14 @@ std::uint64_t bytes_with_log(const std::string& path) {
   return bytes;
 }
 
+void unlink_with_log(const std::string& path) {
+  ::unlink(path.c_str());
+  for (const char* beside : kBeside) ::unlink((path + beside).c_str());
+}
+
 }  // namespace
 
-std::string Archive::path_of(std::uint64_t number) const { return period_path(folder_, number); }
+std::string Archive::path_of(const Period& period) const { return period_path(folder_, period); }
 
 Result<bool> Archive::prepare(WallTime start) {
   if (lock_ && was_removed()) {
@@ -63,7 +66,7 @@ bool Archive::was_removed() const {
   struct stat held {};
   if (::stat((folder_ + "/lock").c_str(), &here) != 0 || ::fstat(lock_.get(), &held) != 0) return true;
   if (here.st_ino != held.st_ino || here.st_dev != held.st_dev) return true;
-  return file_ != nullptr && ::access(path_of(entries_.back().number).c_str(), F_OK) != 0;
+  return file_ != nullptr && ::access(path_of(entries_.back().period).c_str(), F_OK) != 0;
 }
 
 Status Archive::open_folder() {
@@ -84,11 +87,12 @@ Status Archive::open_folder() {
 
 Status Archive::read_folder() {
   entries_.clear();
-  const Result<std::vector<std::uint64_t>> numbers = list_periods(folder_);
-  if (!numbers) return numbers.error();
-  for (const std::uint64_t number : *numbers) entries_.push_back({number});
+  const Result<Periods> found = list_periods(folder_);
+  if (!found) return found.error();
+  for (const std::string& leftover : found->leftovers) unlink_with_log(leftover);
+  for (const Period& period : found->periods) entries_.push_back({period});
   for (Entry& entry : entries_) {
-    const std::string path = path_of(entry.number);
+    const std::string path = path_of(entry.period);
     entry.bytes = bytes_with_log(path);
     const Result<std::optional<Recorded>> recorded = read_recorded(path);
     if (recorded) {
@@ -103,8 +107,8 @@ Status Archive::read_folder() {
 
 /// Opens the newest file if it is whole and the minute belongs to it, or creates one.
 Status Archive::begin_file(bool may_continue, WallTime start) {
-  if (may_continue && !entries_.empty()) {
-    Result<std::unique_ptr<PeriodFile>> newest = PeriodFile::open(path_of(entries_.back().number));
+  if (may_continue && !entries_.empty() && !entries_.back().period.is_coarse) {
+    Result<std::unique_ptr<PeriodFile>> newest = PeriodFile::open(path_of(entries_.back().period));
     if (newest) {
       file_ = std::move(*newest);
       entries_.back().recorded = file_->recorded();
@@ -117,11 +121,11 @@ Status Archive::begin_file(bool may_continue, WallTime start) {
       return std::move(newest).error();
     }
   }
-  const std::uint64_t number = entries_.empty() ? 1 : entries_.back().number + 1;
-  Result<std::unique_ptr<PeriodFile>> created = PeriodFile::open(path_of(number));
+  const std::uint64_t number = entries_.empty() ? 1 : entries_.back().period.number + 1;
+  Result<std::unique_ptr<PeriodFile>> created = PeriodFile::open(path_of({number}));
   if (!created) return std::move(created).error();
   file_ = std::move(*created);
-  entries_.push_back({number});
+  entries_.push_back({Period{number}});
   measure_newest();
   return {};
 }
@@ -152,7 +156,7 @@ Status Archive::append(const Minute& minute, const PeriodFile::Blocks& blocks, E
   const Status appended = file_->append(minute, blocks, ending);
   begins_session_ = !appended;
   if (!appended) {
-    Error error = Error(appended.error()).with_context(path_of(entries_.back().number));
+    Error error = Error(appended.error()).with_context(path_of(entries_.back().period));
     // A damaged one is not written again: a new one follows it.
     file_.reset();
     return error;
@@ -175,7 +179,7 @@ Status Archive::add_sum(const SumBlocks& sum) {
 Status Archive::add_to_session(const std::function<Status()>& add) {
   if (file_ == nullptr || begins_session_) return {};
   if (const Status added = add(); !added) {
-    return Error(added.error()).with_context(path_of(entries_.back().number));
+    return Error(added.error()).with_context(path_of(entries_.back().period));
   }
   measure_newest();
   tell();
@@ -185,7 +189,7 @@ Status Archive::add_to_session(const std::function<Status()>& add) {
 void Archive::measure_newest() {
   Entry& newest = entries_.back();
   newest.recorded = file_->recorded();
-  newest.bytes = bytes_with_log(path_of(newest.number));
+  newest.bytes = bytes_with_log(path_of(newest.period));
 }
 
 void Archive::keep_limits() {
@@ -219,10 +223,42 @@ std::optional<WallTime> Archive::believed_now() const {
   return lowest;
 }
 
+std::optional<std::uint64_t> Archive::next_to_coarsen() const {
+  const std::optional<WallTime> now = believed_now();
+  if (!lock_ || !now || !check_room()) return std::nullopt;
+  for (std::size_t i = 0; i + 1 < entries_.size(); ++i) {
+    const Entry& entry = entries_[i];
+    if (entry.period.is_coarse || entry.keeps_minutes || !entry.recorded) continue;
+    if (now->ns - entry.recorded->last.ns >= options_.fine_ns - kBelievedAfterNs) return entry.period.number;
+  }
+  return std::nullopt;
+}
+
+Status Archive::replace(std::uint64_t number) {
+  const auto entry =
+      std::find_if(entries_.begin(), entries_.end(), [&](const Entry& one) { return one.period == Period{number}; });
+  const std::string unfinished = unfinished_path(folder_, number);
+  const Period coarse{number, true};
+  // Meanwhile there may have been no room for the oldest one.
+  if (entry == entries_.end() || ::rename(unfinished.c_str(), path_of(coarse).c_str()) != 0) {
+    Error error = entry == entries_.end() ? Error("its minutes are gone", ENOENT) : Error::from_errno("rename");
+    ::unlink(unfinished.c_str());
+    return std::move(error).with_context(path_of(coarse));
+  }
+  if (::fsync(folder_fd_.get()) != 0) return Error::from_errno(folder_);
+  unlink_with_log(path_of(entry->period));
+  entry->period = coarse;
+  entry->bytes = bytes_with_log(path_of(coarse));
+  tell();
+  return {};
+}
+
+void Archive::keep_minutes(std::uint64_t number) {
+  for (Entry& entry : entries_) entry.keeps_minutes = entry.keeps_minutes || entry.period == Period{number};
+}
+
 void Archive::unlink_oldest() {
-  const std::string path = path_of(entries_.front().number);
-  ::unlink(path.c_str());
-  for (const char* beside : kBeside) ::unlink((path + beside).c_str());
+  unlink_with_log(path_of(entries_.front().period));
   entries_.pop_front();
   ++stats_.files_unlinked;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Archive: a folder with a file for each period. Appends minutes to the newest, and unlinks the oldest. One thread.
+// Archive: a folder with a file for each period. Appends minutes to the newest, puts stretches in the place of old
+// minutes, and unlinks the oldest. One thread.
 //
 //   while (there are minutes) {
 //     Result<bool> is_new_session = archive.prepare(start of the minute);
@@ -22,6 +23,7 @@
 #include "archive/codec/minute.h"
 #include "archive/codec/sum.h"
 #include "archive/files/period_file.h"
+#include "archive/files/period_names.h"
 #include "base/clock.h"
 #include "base/handle.h"
 #include "base/result.h"
@@ -36,6 +38,8 @@ class Archive {
     /// Of a file. It goes on for four times as long while it has fewer than `quiet_bytes`.
     std::int64_t period_ns = 6 * 60 * kNsPerMinute;
     std::uint64_t quiet_bytes = std::uint64_t{2} << 20;
+    /// Older minutes are to be replaced by their stretches. By what was recorded, a bit later than by the clock.
+    std::int64_t fine_ns = 2 * 24 * 60 * kNsPerMinute;
     std::string boot_id;
     std::int64_t run = 0;  ///< PeriodFile::Session::run
     std::string program;   ///< name and version
@@ -66,6 +70,14 @@ class Archive {
   /// A sum of minutes of the open session.
   Status add_sum(const SumBlocks& sum);
 
+  /// The oldest file whose minutes are to be replaced by their stretches. Empty: there is none, or no room now.
+  [[nodiscard]] std::optional<std::uint64_t> next_to_coarsen() const;
+  /// Puts the database at unfinished_path(), which is whole and on the disk, in the place of the file's minutes. At any
+  /// moment one of them is there. Meanwhile nobody else in this process may open either.
+  Status replace(std::uint64_t number);
+  /// The minutes stay: something of them can't be read.
+  void keep_minutes(std::uint64_t number);
+
   /// The next minute begins a session: this one was not appended.
   void end_session() { begins_session_ = true; }
 
@@ -81,10 +93,11 @@ class Archive {
 
  private:
   struct Entry {
-    std::uint64_t number = 0;
+    Period period;
     std::uint64_t bytes = 0;
     std::optional<Recorded> recorded{};  ///< empty: nothing, or it can't be read
     std::string problem{};               ///< why it can't be read
+    bool keeps_minutes = false;          ///< see keep_minutes()
   };
 
   Status add_to_session(const std::function<Status()>& add);
@@ -99,7 +112,7 @@ class Archive {
   [[nodiscard]] std::optional<WallTime> believed_now() const;
   void unlink_oldest();
   void tell();
-  [[nodiscard]] std::string path_of(std::uint64_t number) const;
+  [[nodiscard]] std::string path_of(const Period& period) const;
 
   const std::string folder_;
   const Options options_;

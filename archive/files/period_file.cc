@@ -49,7 +49,8 @@ CREATE TABLE minute (
   wall_end_ns INTEGER NOT NULL,
   period_ns INTEGER NOT NULL,
   samples INTEGER NOT NULL,
-  lost INTEGER NOT NULL);
+  lost INTEGER NOT NULL,
+  first INTEGER);
 CREATE TABLE additions (minute INTEGER PRIMARY KEY, block BLOB NOT NULL);
 CREATE TABLE pairs (minute INTEGER PRIMARY KEY, block BLOB NOT NULL);
 CREATE TABLE names (minute INTEGER PRIMARY KEY, block BLOB NOT NULL);
@@ -61,6 +62,8 @@ COMMIT;
 static_assert(kApplicationId == 1718378861 && kSchemaVersion == 1);
 /// Older ones read a file with these as before.
 constexpr const char* kAddHost = "ALTER TABLE session ADD COLUMN host TEXT NOT NULL DEFAULT ''";
+/// Of a stretch: the sequence of its first minute; else null.
+constexpr const char* kAddFirst = "ALTER TABLE minute ADD COLUMN first INTEGER";
 constexpr const char* kAddSamples =
     "CREATE TABLE IF NOT EXISTS samples (minute INTEGER PRIMARY KEY, block BLOB NOT NULL)";
 
@@ -122,6 +125,13 @@ Result<bool> has_table(sqlite3* connection, const std::string& name) {
       read_number(connection, "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = '" + name + "'");
   if (!tables) return tables.error();
   return *tables != 0;
+}
+
+Result<bool> has_column(sqlite3* connection, const std::string& table, const std::string& name) {
+  const Result<std::int64_t> columns =
+      read_number(connection, "SELECT count(*) FROM pragma_table_info('" + table + "') WHERE name = '" + name + "'");
+  if (!columns) return columns.error();
+  return *columns != 0;
 }
 
 Result<std::optional<Recorded>> recorded_in(sqlite3* connection) {
@@ -254,6 +264,11 @@ Status PeriodFile::prepare(const char* new_file, const char* settings) {
   if (!*has_host) {
     if (Status added = run(connection, kAddHost); !added) return added;
   }
+  const Result<bool> has_stretches = flamed::archive::has_stretches(connection);
+  if (!has_stretches) return has_stretches.error();
+  if (!*has_stretches) {
+    if (Status added = run(connection, kAddFirst); !added) return added;
+  }
   for (const char* table : {kAddSamples, kAddSums}) {
     if (Status added = run(connection, table); !added) return added;
   }
@@ -271,8 +286,8 @@ Status PeriodFile::prepare(const char* new_file, const char* settings) {
        {std::pair<std::optional<Statement>&, const char*>(
             add_session_, "INSERT INTO session (boot_id, run, program, host) VALUES (?, ?, ?, ?)"),
         {add_minute_,
-         "INSERT INTO minute (session, sequence, wall_start_ns, wall_end_ns, period_ns, samples, lost) "
-         "VALUES (?, ?, ?, ?, ?, ?, ?)"},
+         "INSERT INTO minute (session, sequence, wall_start_ns, wall_end_ns, period_ns, samples, lost, first) "
+         "VALUES (?, ?, ?, ?, ?, ?, ?, ?)"},
         {add_additions_, "INSERT INTO additions (minute, block) VALUES (?, ?)"},
         {add_pairs_, "INSERT INTO pairs (minute, block) VALUES (?, ?)"},
         {add_names_, "INSERT INTO names (minute, block) VALUES (?, ?)"},
@@ -396,6 +411,11 @@ Result<std::int64_t> PeriodFile::write(const Minute& minute, const Blocks& block
   add_minute_->bind(3, minute.wall_start().ns).bind(4, minute.wall_end().ns).bind(5, minute.period_ns);
   add_minute_->bind(6, static_cast<std::int64_t>(minute.quality.stored()));
   add_minute_->bind(7, static_cast<std::int64_t>(minute.quality.lost_total()));
+  if (minute.first) {
+    add_minute_->bind(8, std::int64_t{*minute.first});
+  } else {
+    add_minute_->bind_null(8);
+  }
   if (const Status added = add_minute_->run(); !added) return added.error();
   const std::int64_t id = sqlite3_last_insert_rowid(connection_.get());
   const auto add = [&](std::optional<Statement>& statement, std::string_view table, std::span<const std::byte> block) {
@@ -456,12 +476,9 @@ Status begin_to_read(sqlite3* connection) {
   return *is_begun ? Status() : Error("an empty database", ENOTSUP);
 }
 
-Result<bool> has_hosts(sqlite3* connection) {
-  const Result<std::int64_t> columns =
-      read_number(connection, "SELECT count(*) FROM pragma_table_info('session') WHERE name = 'host'");
-  if (!columns) return columns.error();
-  return *columns != 0;
-}
+Result<bool> has_hosts(sqlite3* connection) { return has_column(connection, "session", "host"); }
+
+Result<bool> has_stretches(sqlite3* connection) { return has_column(connection, "minute", "first"); }
 
 Result<bool> has_samples(sqlite3* connection) { return has_table(connection, "samples"); }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PeriodFile: a SQLite database of minutes, open for writing: of one period, or of a stretch that is copied from
+// PeriodFile: a SQLite database of minutes, open for writing: of one period, or of minutes that are copied from
 // several. One thread.
 #pragma once
 
@@ -124,6 +124,9 @@ Status begin_to_read(sqlite3* connection);
 
 /// Whether sessions say on which host they were: those of flamed's first files do not.
 Result<bool> has_hosts(sqlite3* connection);
+
+/// Whether minutes may be stretches: in flamed's first files none are.
+Result<bool> has_stretches(sqlite3* connection);
 
 /// Whether minutes may have single samples: in flamed's first files they have none.
 Result<bool> has_samples(sqlite3* connection);

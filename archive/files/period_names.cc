@@ -14,40 +14,66 @@ namespace flamed::archive {
 namespace {
 
 constexpr std::string_view kBegin = "history-";
+constexpr std::string_view kCoarse = "-10min";
 constexpr std::string_view kEnd = ".db";
+constexpr std::string_view kUnfinished = ".new";
 constexpr std::size_t kDigits = 8;
 
 using Directory = Handle<DIR*, ::closedir>;
 
-std::optional<std::uint64_t> number_of(std::string_view name) {
-  if (name.size() < kBegin.size() + kEnd.size() || name.substr(0, kBegin.size()) != kBegin) return std::nullopt;
-  name.remove_prefix(kBegin.size());
-  if (name.substr(name.size() - kEnd.size()) != kEnd) return std::nullopt;
-  name.remove_suffix(kEnd.size());
-  std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+bool take_end(std::string_view& name, std::string_view end) {
+  if (!name.ends_with(end)) return false;
+  name.remove_suffix(end.size());
+  return true;
+}
+
+std::optional<Period> period_of(std::string_view name) {
+  if (!name.starts_with(kBegin) || !take_end(name, kEnd)) return std::nullopt;
+  Period period;
+  period.is_coarse = take_end(name, kCoarse);
+  name.remove_prefix(std::min(kBegin.size(), name.size()));
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), period.number);
   if (error != std::errc() || end != name.data() + name.size() || name.size() < kDigits) return std::nullopt;
-  return number;
+  return period;
 }
 
 }  // namespace
 
-std::string period_path(const std::string& folder, std::uint64_t number) {
-  const std::string digits = std::to_string(number);
+std::string period_path(const std::string& folder, const Period& period) {
+  const std::string digits = std::to_string(period.number);
   const std::string zeros(digits.size() < kDigits ? kDigits - digits.size() : 0, '0');
-  return folder + "/" + std::string(kBegin) + zeros + digits + std::string(kEnd);
+  return folder + "/" + std::string(kBegin) + zeros + digits + std::string(period.is_coarse ? kCoarse : "") +
+         std::string(kEnd);
 }
 
-Result<std::vector<std::uint64_t>> list_periods(const std::string& folder) {
+std::string unfinished_path(const std::string& folder, std::uint64_t number) {
+  return period_path(folder, {number, true}) + std::string(kUnfinished);
+}
+
+Result<Periods> list_periods(const std::string& folder) {
   const Directory directory(::opendir(folder.c_str()));
   if (!directory) return Error::from_errno("cannot read " + folder);
-  std::vector<std::uint64_t> numbers;
+  Periods found;
   // NOLINTNEXTLINE(concurrency-mt-unsafe): this thread's own directory
   while (const dirent* entry = ::readdir(directory.get())) {
-    if (const auto number = number_of(entry->d_name)) numbers.push_back(*number);
+    std::string_view name = entry->d_name;
+    if (const auto period = period_of(name)) {
+      found.periods.push_back(*period);
+    } else if (take_end(name, kUnfinished) && period_of(name)) {
+      found.leftovers.push_back(folder + "/" + entry->d_name);
+    }
   }
-  std::sort(numbers.begin(), numbers.end());
-  return numbers;
+  std::sort(found.periods.begin(), found.periods.end());
+  std::vector<Period> kept;
+  for (const Period& period : found.periods) {
+    if (!kept.empty() && kept.back().number == period.number) {
+      found.leftovers.push_back(period_path(folder, kept.back()));
+      kept.pop_back();
+    }
+    kept.push_back(period);
+  }
+  found.periods = std::move(kept);
+  return found;
 }
 
 }  // namespace flamed::archive

@@ -50,10 +50,11 @@ Result<std::vector<PeriodReader::SessionRow>> PeriodReader::sessions() {
 }
 
 Result<std::vector<PeriodReader::MinuteRow>> PeriodReader::minutes(std::int64_t after) {
-  Result<Statement> rows =
-      Statement::prepare(connection_.get(),
-                         "SELECT id, session, sequence, wall_start_ns, wall_end_ns FROM minute WHERE id > ? ORDER BY "
-                         "id");
+  const Result<bool> may_be_stretches = has_stretches(connection_.get());
+  if (!may_be_stretches) return may_be_stretches.error();
+  Result<Statement> rows = Statement::prepare(
+      connection_.get(), std::string("SELECT id, session, sequence, wall_start_ns, wall_end_ns, ") +
+                             (*may_be_stretches ? "first" : "NULL") + " FROM minute WHERE id > ? ORDER BY id");
   if (!rows) return std::move(rows).error();
   rows->bind(1, after);
   std::vector<MinuteRow> minutes;
@@ -66,6 +67,7 @@ Result<std::vector<PeriodReader::MinuteRow>> PeriodReader::minutes(std::int64_t 
                        static_cast<std::uint32_t>(rows->number(2)),
                        {rows->number(3)},
                        {rows->number(4)}});
+    if (!rows->is_null(5)) minutes.back().first = static_cast<std::uint32_t>(rows->number(5));
   }
 }
 

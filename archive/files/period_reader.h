@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -39,6 +40,7 @@ class PeriodReader {
     std::int64_t session = 0;
     std::uint32_t sequence = 0;
     WallTime start, end;
+    std::optional<std::uint32_t> first{};  ///< Minute::first
   };
   /// Those with a higher id than `after`, ascending.
   Result<std::vector<MinuteRow>> minutes(std::int64_t after);

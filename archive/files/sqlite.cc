@@ -65,6 +65,11 @@ Statement& Statement::bind(int parameter, std::span<const std::byte> blob) {
   return *this;
 }
 
+Statement& Statement::bind_null(int parameter) {
+  sqlite3_bind_null(statement_.get(), parameter);
+  return *this;
+}
+
 Result<bool> Statement::step() {
   const int result = sqlite3_step(statement_.get());
   if (result == SQLITE_ROW) return true;

@@ -36,6 +36,7 @@ class Statement {
   Statement& bind(int parameter, std::int64_t value);
   Statement& bind(int parameter, std::string_view text);
   Statement& bind(int parameter, std::span<const std::byte> blob);
+  Statement& bind_null(int parameter);
 
   /// True: there is a row. False: it is finished, and ready to run again.
   Result<bool> step();

@@ -2,10 +2,10 @@
 #include "archive/numbering/sums.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <limits>
 #include <utility>
 
+#include "archive/codec/stretch.h"
 #include "store/index/stack_states.h"
 #include "store/model/process_info.h"
 #include "store/ring/snapshot_data.h"
@@ -20,12 +20,6 @@ constexpr std::uint64_t kFewSamples = 100;
 constexpr std::uint64_t kKernelAddress = std::uint64_t{1} << 47;
 /// Of those that stand for several.
 constexpr const char* kSeveral = "(short-lived processes)";
-
-/// A minute may begin a bit before its time, since clocks drift; its middle does not.
-std::int64_t stretch_of(const Minute& minute) {
-  const std::int64_t middle = minute.wall_start().ns + (minute.end.ns - minute.start.ns) / 2;
-  return middle / kSumNs - (middle % kSumNs < 0 ? 1 : 0);
-}
 
 bool is_same(const ProcessState& a, const ProcessState& b) {
   const store::ProcessInfo& x = a.info;
@@ -106,12 +100,7 @@ Additions Sums::Numbers::take() {
   return taken;
 }
 
-bool Sums::takes(const Minute& minute) const {
-  if (!sum_) return true;
-  return minute.sequence == sum_->sequence + 1 && minute.period_ns == sum_->period_ns &&
-         stretch_of(minute) == stretch_of(*sum_) &&
-         std::abs(minute.wall_start().ns - sum_->wall_end().ns) < kNsPerSecond;
-}
+bool Sums::takes(const Minute& minute) const { return !sum_ || goes_on(*sum_, minute); }
 
 void Sums::add(const store::Snapshot& snapshot, const store::Slot& slot, const Minute& minute,
                const std::vector<store::Gap>& gaps) {
@@ -120,13 +109,7 @@ void Sums::add(const store::Snapshot& snapshot, const store::Slot& slot, const M
     sum_->pairs.clear();
     first_ = minute.sequence;
   } else {
-    sum_->end.ns = minute.wall_end().ns - sum_->wall_offset_ns;
-    sum_->sequence = minute.sequence;
-    sum_->cpus = minute.cpus;
-    const bool is_accounted = sum_->cpu_ns_accounted && minute.cpu_ns_accounted;
-    sum_->cpu_ns_accounted =
-        is_accounted ? std::optional(*sum_->cpu_ns_accounted + *minute.cpu_ns_accounted) : std::nullopt;
-    sum_->quality += minute.quality;
+    extend(*sum_, minute);
   }
   gaps_.insert(gaps_.end(), gaps.begin(), gaps.end());
   const store::SnapshotData& data = snapshot.data();

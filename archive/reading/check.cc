@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <map>
 #include <span>
+#include <utility>
 
 #include "archive/codec/additions.h"
 #include "archive/codec/minute.h"
@@ -17,7 +18,7 @@ namespace {
 
 class FileCheck {
  public:
-  FileCheck(const std::string& path, Checked& into) : path_(path), into_(into) {}
+  FileCheck(std::string path, Checked& into) : path_(std::move(path)), into_(into) {}
 
   void run() {
     Result<PeriodReader> reader = PeriodReader::open(path_);
@@ -27,7 +28,7 @@ class FileCheck {
     if (!rows) return add(rows.error());
     for (const PeriodReader::MinuteRow& row : *rows) {
       if (const Status read = check(*reader, row)) {
-        ++into_.minutes;
+        into_.minutes += row.first ? row.sequence - *row.first + 1 : 1;
       } else {
         add(Error(read.error()).with_context("minute " + std::to_string(row.id)));
       }
@@ -56,7 +57,10 @@ class FileCheck {
       has_pairs = true;
       const Result<Minute> minute = decode_minute(block, size);
       if (!minute) return minute.error();
-      if (minute->wall_start() != row.start || minute->wall_end() != row.end) return Error("it disagrees with its row");
+      if (minute->wall_start() != row.start || minute->wall_end() != row.end || minute->first != row.first) {
+        return Error("it disagrees with its row");
+      }
+      for (const Pair& pair : minute->pairs) into_.samples += pair.count;
       return reader.samples_of(row.id, [&](std::int64_t, std::span<const std::byte> samples) -> Status {
         const Result<std::vector<Sample>> read_samples = decode_samples(samples, *minute);
         return read_samples ? Status() : read_samples.error();
@@ -99,7 +103,7 @@ class FileCheck {
     into_.problems.push_back(message.find(path_) == std::string::npos ? path_ + ": " + message : message);
   }
 
-  const std::string& path_;
+  const std::string path_;
   Checked& into_;
   std::map<std::int64_t, DictionarySize> sizes_;  ///< by session
 };
@@ -107,14 +111,20 @@ class FileCheck {
 }  // namespace
 
 Result<Checked> check_history(const std::string& folder) {
-  const Result<std::vector<std::uint64_t>> numbers = list_periods(folder);
-  if (!numbers) return numbers.error();
+  const Result<Periods> found = list_periods(folder);
+  if (!found) return found.error();
   Checked checked;
-  for (const std::uint64_t number : *numbers) {
+  for (const Period& period : found->periods) {
     ++checked.files;
-    const std::string path = period_path(folder, number);
-    FileCheck(path, checked).run();
+    FileCheck(period_path(folder, period), checked).run();
   }
+  return checked;
+}
+
+Checked check_file(const std::string& path) {
+  Checked checked;
+  checked.files = 1;
+  FileCheck(path, checked).run();
   return checked;
 }
 

@@ -14,11 +14,15 @@ namespace flamed::archive {
 
 struct Checked {
   std::size_t files = 0;
-  std::uint64_t minutes = 0;          ///< that can be read
+  std::uint64_t minutes = 0;          ///< that can be read, alone or as part of a stretch
+  std::uint64_t samples = 0;          ///< of these
   std::vector<std::string> problems;  ///< a line for each: which file, which minute, what is wrong
 };
 
 /// An Error: there is no such folder.
 Result<Checked> check_history(const std::string& folder);
+
+/// The same of a single file.
+Checked check_file(const std::string& path);
 
 }  // namespace flamed::archive

@@ -117,7 +117,7 @@ class SessionCopy {
     const Status read = reader_.pairs_of(row.id, [&](std::int64_t, std::span<const std::byte> block) -> Status {
       Result<Minute> minute = decode_minute(block, renumbering_.known());
       if (!minute) return std::move(minute).error();
-      if (minute->wall_start() != row.start || minute->wall_end() != row.end) {
+      if (minute->wall_start() != row.start || minute->wall_end() != row.end || minute->first != row.first) {
         return Error("it disagrees with its row");
       }
       is_copied = true;
@@ -151,7 +151,7 @@ class SessionCopy {
     }
     if (Status appended = into_.append(numbered.minute, {*additions, *pairs, names, single}); !appended)
       return appended;
-    ++excerpt_.minutes;
+    excerpt_.minutes += numbered.minute.first ? numbered.minute.sequence - *numbered.minute.first + 1 : 1;
     return {};
   }
 

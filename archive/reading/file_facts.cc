@@ -46,11 +46,11 @@ Result<FileFacts> read_facts(MinuteIndex& index) {
   const std::vector<MinuteIndex::Row>& rows = index.rows();
   if (rows.empty()) return Error("it has no minutes", ENODATA);
   FileFacts facts;
-  facts.minutes = rows.size();
   facts.stretch = {rows.front().start, rows.front().end};
   std::string why;
   for (auto row = rows.rbegin(); row != rows.rend(); ++row) {
     facts.stretch = {std::min(facts.stretch.from, row->start), std::max(facts.stretch.to, row->end)};
+    facts.minutes += row->minutes();
     if (facts.cpus != 0) continue;
     const Result<PeriodReader*> reader = index.reader(row->session.file);
     if (!reader) return reader.error();

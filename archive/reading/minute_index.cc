@@ -21,11 +21,11 @@ bool is_sane(const Row& row) {
   return -kMostNs < row.start.ns && row.start < row.end && row.end.ns < kMostNs;
 }
 
-/// The place after all rows of the databases up to that number.
+/// The place after all rows of the databases up to that one.
 template <typename Row>
-auto end_of(std::vector<Row>& rows, std::uint64_t number) {
-  return std::upper_bound(rows.begin(), rows.end(), number,
-                          [](std::uint64_t file, const Row& row) { return file < row.session.file; });
+auto end_of(std::vector<Row>& rows, const Period& last) {
+  return std::upper_bound(rows.begin(), rows.end(), last,
+                          [](const Period& file, const Row& row) { return file < row.session.file; });
 }
 
 }  // namespace
@@ -36,31 +36,32 @@ Status MinuteIndex::refresh() {
     read(kOnly, only);
     return only.problem ? *only.problem : Status();
   }
-  const Result<std::vector<std::uint64_t>> numbers = list_periods(folder_);
-  if (!numbers) return numbers.error();
-  std::vector<std::uint64_t> gone;
-  for (const auto& [number, file] : files_) {
-    if (!std::binary_search(numbers->begin(), numbers->end(), number)) gone.push_back(number);
+  const Result<Periods> found = list_periods(folder_);
+  if (!found) return found.error();
+  const std::vector<Period>& periods = found->periods;
+  std::vector<Period> gone;
+  for (const auto& [period, file] : files_) {
+    if (!std::binary_search(periods.begin(), periods.end(), period)) gone.push_back(period);
   }
-  for (const std::uint64_t number : gone) forget(number);
-  for (std::size_t i = 0; i < numbers->size(); ++i) {
-    const std::uint64_t number = (*numbers)[i];
-    const auto [place, is_new] = files_.try_emplace(number);
+  for (const Period& period : gone) forget(period);
+  for (std::size_t i = 0; i < periods.size(); ++i) {
+    const Period& period = periods[i];
+    const auto [place, is_new] = files_.try_emplace(period);
     const std::optional<Error>& problem = place->second.problem;
     const bool may_pass = problem && problem->code() != EBADMSG && problem->code() != ENOTSUP;
-    if (is_new || may_pass || i + kWritten >= numbers->size()) read(number, place->second);
+    if (is_new || may_pass || i + kWritten >= periods.size()) read(period, place->second);
   }
   return {};
 }
 
-void MinuteIndex::read(std::uint64_t number, File& file) {
+void MinuteIndex::read(const Period& period, File& file) {
   file.problem.reset();
   const auto fail = [&](const Error& error) {
-    const std::string path = folder_.empty() ? "" : period_path(folder_, number);
+    const std::string path = folder_.empty() ? "" : period_path(folder_, period);
     const bool names_it = error.message().find(path) != std::string::npos;
     file.problem = names_it ? error : Error(error).with_context(path);
   };
-  const Result<PeriodReader*> reader = this->reader(number);
+  const Result<PeriodReader*> reader = this->reader(period);
   if (!reader) return fail(reader.error());
   const Result<std::vector<PeriodReader::MinuteRow>> rows = (*reader)->minutes(file.newest);
   if (!rows) return fail(rows.error());
@@ -71,20 +72,20 @@ void MinuteIndex::read(std::uint64_t number, File& file) {
   const Result<std::vector<PeriodReader::SessionRow>> sessions = (*reader)->sessions();
   if (!sessions) return fail(sessions.error());
   for (const PeriodReader::SessionRow& row : *sessions) {
-    sessions_.insert_or_assign(SessionKey{number, row.id}, Session{row.boot_id, row.run, row.program, row.host});
+    sessions_.insert_or_assign(SessionKey{period, row.id}, Session{row.boot_id, row.run, row.program, row.host});
   }
-  add_rows(number, file, *rows);
-  add_sums(number, file, sums);
+  add_rows(period, file, *rows);
+  add_sums(period, file, sums);
 }
 
-void MinuteIndex::add_rows(std::uint64_t number, File& file, const std::vector<PeriodReader::MinuteRow>& rows) {
-  const auto first = end_of(rows_, number) - rows_.begin();
+void MinuteIndex::add_rows(const Period& period, File& file, const std::vector<PeriodReader::MinuteRow>& rows) {
+  const auto first = end_of(rows_, period) - rows_.begin();
   std::vector<Row> added;
   for (const PeriodReader::MinuteRow& row : rows) {
     file.newest = row.id;
-    const SessionKey session{number, row.session};
-    if (!is_sane(row) || !sessions_.contains(session)) continue;
-    Row next{session, row.id, row.sequence, row.start, row.end, 0};
+    const SessionKey session{period, row.session};
+    if (!is_sane(row) || row.first.value_or(0) > row.sequence || !sessions_.contains(session)) continue;
+    Row next{session, row.id, row.sequence, row.start, row.end, 0, row.first};
     Row* const last = !added.empty() ? &added.back()
                       : first != 0   ? &rows_[static_cast<std::size_t>(first) - 1]
                                      : nullptr;
@@ -99,13 +100,14 @@ void MinuteIndex::add_rows(std::uint64_t number, File& file, const std::vector<P
   rows_.insert(rows_.begin() + first, added.begin(), added.end());
 }
 
-void MinuteIndex::add_sums(std::uint64_t number, File& file, const std::vector<PeriodReader::SumRow>& sums) {
+void MinuteIndex::add_sums(const Period& period, File& file, const std::vector<PeriodReader::SumRow>& sums) {
   std::vector<Sum> added;
-  auto minute = end_of(rows_, number - 1);
-  const auto end = end_of(rows_, number);
+  auto minute =
+      std::partition_point(rows_.begin(), rows_.end(), [&](const Row& row) { return row.session.file < period; });
+  const auto end = end_of(rows_, period);
   for (const PeriodReader::SumRow& row : sums) {
     file.newest_sum = row.id;
-    const SessionKey session{number, row.session};
+    const SessionKey session{period, row.session};
     if (!is_sane(row) || row.last < row.first || !sessions_.contains(session)) continue;
     Sum sum{session, row.id, row.first, row.last, row.start, row.end};
     const auto is_before = [&](const Row& other) {
@@ -116,31 +118,31 @@ void MinuteIndex::add_sums(std::uint64_t number, File& file, const std::vector<P
     sum.ordinal = next_sum_++;
     added.push_back(sum);
   }
-  sums_.insert(end_of(sums_, number), added.begin(), added.end());
+  sums_.insert(end_of(sums_, period), added.begin(), added.end());
 }
 
 bool MinuteIndex::is_same_minute(const Row& a, const Row& b) const {
-  return a.sequence == b.sequence && session(a.session).run == session(b.session).run;
+  return a.sequence == b.sequence && !a.first && !b.first && session(a.session).run == session(b.session).run;
 }
 
 std::vector<Error> MinuteIndex::unusable() const {
   std::vector<Error> problems;
-  for (const auto& [number, file] : files_) {
+  for (const auto& [period, file] : files_) {
     if (file.problem) problems.push_back(*file.problem);
   }
   return problems;
 }
 
-void MinuteIndex::forget(std::uint64_t number) {
-  const auto is_in_it = [&](const auto& row) { return row.session.file == number; };
+void MinuteIndex::forget(const Period& period) {
+  const auto is_in_it = [&](const auto& row) { return row.session.file == period; };
   std::erase_if(rows_, is_in_it);
   std::erase_if(sums_, is_in_it);
-  std::erase_if(sessions_, [&](const auto& session) { return session.first.file == number; });
-  readers_.erase(number);
-  files_.erase(number);
+  std::erase_if(sessions_, [&](const auto& session) { return session.first.file == period; });
+  readers_.erase(period);
+  files_.erase(period);
 }
 
-Result<PeriodReader*> MinuteIndex::reader(std::uint64_t file) {
+Result<PeriodReader*> MinuteIndex::reader(const Period& file) {
   if (const auto known = readers_.find(file); known != readers_.end()) return &known->second;
   if (folder_.empty()) return Error("there is no such database", ENOENT);
   Result<PeriodReader> opened = PeriodReader::open(period_path(folder_, file));

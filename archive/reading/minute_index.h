@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "archive/files/period_names.h"
 #include "archive/files/period_reader.h"
 #include "base/clock.h"
 #include "base/result.h"
@@ -24,9 +25,9 @@ class MinuteIndex {
   /// Of a database that nobody writes. It stays open.
   explicit MinuteIndex(PeriodReader only) { readers_.emplace(kOnly, std::move(only)); }
 
-  /// Of a database: its number, and the id of its row.
+  /// Of a database, and the id of its row.
   struct SessionKey {
-    std::uint64_t file = 0;
+    Period file;
     std::int64_t id = 0;
     friend auto operator<=>(const SessionKey&, const SessionKey&) = default;
   };
@@ -41,7 +42,11 @@ class MinuteIndex {
     std::int64_t id = 0;
     std::uint32_t sequence = 0;  ///< of the store's slot
     WallTime start, end;
-    std::uint32_t ordinal = 0;  ///< of all rows, without gaps
+    std::uint32_t ordinal = 0;             ///< of all rows, without gaps
+    std::optional<std::uint32_t> first{};  ///< of a stretch: the sequence of its first minute
+
+    [[nodiscard]] std::uint32_t first_sequence() const { return first.value_or(sequence); }
+    [[nodiscard]] std::uint32_t minutes() const { return sequence - first_sequence() + 1; }
   };
 
   /// Of minutes that are among the rows.
@@ -72,7 +77,7 @@ class MinuteIndex {
   [[nodiscard]] const Session& session(const SessionKey& key) const { return sessions_.at(key); }
   /// False once its database is gone.
   [[nodiscard]] bool has(const SessionKey& key) const { return sessions_.contains(key); }
-  [[nodiscard]] Result<PeriodReader*> reader(std::uint64_t file);
+  [[nodiscard]] Result<PeriodReader*> reader(const Period& file);
   /// Closes all databases of a folder.
   void close() {
     if (!folder_.empty()) readers_.clear();
@@ -84,17 +89,17 @@ class MinuteIndex {
     std::int64_t newest_sum = 0;  ///< likewise
     std::optional<Error> problem{};
   };
-  static constexpr std::uint64_t kOnly = 1;
+  static constexpr Period kOnly{1};
 
-  void read(std::uint64_t number, File& file);
-  void add_rows(std::uint64_t number, File& file, const std::vector<PeriodReader::MinuteRow>& rows);
-  void add_sums(std::uint64_t number, File& file, const std::vector<PeriodReader::SumRow>& sums);
+  void read(const Period& period, File& file);
+  void add_rows(const Period& period, File& file, const std::vector<PeriodReader::MinuteRow>& rows);
+  void add_sums(const Period& period, File& file, const std::vector<PeriodReader::SumRow>& sums);
   [[nodiscard]] bool is_same_minute(const Row& a, const Row& b) const;
-  void forget(std::uint64_t number);
+  void forget(const Period& period);
 
   const std::string folder_;  ///< empty: a single database
-  std::map<std::uint64_t, File> files_;
-  std::map<std::uint64_t, PeriodReader> readers_;  ///< a few, open
+  std::map<Period, File> files_;
+  std::map<Period, PeriodReader> readers_;  ///< a few, open
   std::map<SessionKey, Session> sessions_;
   std::vector<Row> rows_;
   std::vector<Sum> sums_;

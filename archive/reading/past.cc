@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-#include "archive/codec/sum.h"
+#include "archive/codec/stretch.h"
 #include "store/query/query.h"
 #include "store/query/slot_selection.h"
 #include "store/ring/snapshot_data.h"
@@ -181,7 +181,7 @@ std::vector<std::string> Past::problems() const {
 
 bool Past::is_in(const SnapshotData& recent, const MinuteIndex::Row& row) const {
   if (index_.session(row.session).run != options_.run) return false;
-  return row.sequence >= oldest_in(recent);
+  return row.first_sequence() >= oldest_in(recent);
 }
 
 bool Past::knows_all_before(const SnapshotData& recent) const {
@@ -234,7 +234,7 @@ Past::Plan Past::plan(const SnapshotData& recent, std::span<const store::WallWin
   }
   std::vector<const MinuteIndex::Sum*> sums;
   const std::int64_t on_disk_ns = only_on_disk_ns(recent, asked);
-  if (detail.only_processes && on_disk_ns >= (detail.step_ns >= kSumNs ? kCoarseStepsNs : kCoarseNs)) {
+  if (detail.only_processes && on_disk_ns >= (detail.step_ns >= kStretchNs ? kCoarseStepsNs : kCoarseNs)) {
     sums = sums_in(recent, asked);
   }
   plan.has_sums = !sums.empty();
@@ -384,10 +384,16 @@ store::Snapshot Past::read(const store::Snapshot& recent, std::span<const store:
   };
   for (const Part& part : plan.wanted) {
     if (!has(part, plan.processes)) continue;
-    if (part.minute != nullptr) take(space_->slot(*part.minute), part.minute->end);
+    const auto take_own = [&](const MinuteIndex::SessionKey& session, std::uint32_t last) {
+      if (index_.session(session).run == options_.run) own_until = std::max(own_until, last);
+    };
+    if (part.minute != nullptr) {
+      take(space_->slot(*part.minute), part.minute->end);
+      if (part.minute->first) take_own(part.minute->session, part.minute->sequence);
+    }
     for (const MinuteIndex::Sum* sum : part.sums) {
       take(space_->slot(*sum, plan.processes), sum->end);
-      if (index_.session(sum->session).run == options_.run) own_until = std::max(own_until, sum->last);
+      take_own(sum->session, sum->last);
     }
   }
   add_own_slots(*data, own_until, held->slots);

@@ -61,6 +61,9 @@ class Past {
   /// has on it (fcntl(2)), so nobody may open a database besides SQLite while SQLite has it open.
   [[nodiscard]] std::unique_lock<std::timed_mutex> pause() { return std::unique_lock(mutex_); }
 
+  /// A database has taken the place of another one: the next query looks for them again. Only while it's paused.
+  void look_again() { has_looked_ = false; }
+
   /// Why something could not be read when it was needed last, a sentence for each cause; empty: everything could, or it
   /// was never needed. Damaged databases and such of another version are not among them. Does not wait for the disk.
   [[nodiscard]] std::vector<std::string> problems() const;

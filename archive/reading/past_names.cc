@@ -25,25 +25,20 @@ constexpr std::size_t kRowBytes = 64;
 
 }  // namespace
 
-std::size_t PastNames::HashOfChain::operator()(const std::shared_ptr<const InlineChain>& chain) const {
-  std::uint64_t hash = chain->size();
-  for (const NamedFrame& frame : *chain) hash = store::mix(hash ^ frame.hash ^ std::uint64_t{frame.line} << 32);
-  return hash;
-}
-
 std::uint32_t PastNames::add_dictionary() {
   const std::lock_guard lock(mutex_);
   blocks_.emplace_back();
   return static_cast<std::uint32_t>(blocks_.size() - 1);
 }
 
-void PastNames::add(const Frame& frame, const std::shared_ptr<const std::string>& module, std::uint32_t dictionary,
-                    std::uint32_t number) {
+void PastNames::add(std::uint32_t dictionary, std::span<const NewFrame> frames) {
   const std::lock_guard lock(mutex_);
-  const auto place = static_cast<std::uint32_t>(named_.size());
-  named_.push_back({store::PackedFrame(frame), dictionary, number});
-  modules_.push_back(module);
-  of_module_[frame.module.value].push_back(place);
+  for (const NewFrame& added : frames) {
+    const auto place = static_cast<std::uint32_t>(named_.size());
+    named_.push_back({store::PackedFrame(added.frame), dictionary, added.number});
+    modules_.push_back(added.module);
+    of_module_[added.frame.module.value].push_back(place);
+  }
 }
 
 void PastNames::add_block(std::uint32_t dictionary, std::span<const std::byte> block, std::uint32_t frames) {

@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "archive/reading/same_chain.h"
 #include "base/identity.h"
 #include "base/named_frame.h"
 #include "store/ring/call_tree.h"
@@ -37,10 +38,12 @@ class PastNames {
 
   /// Of a session: its frames have numbers of their own.
   std::uint32_t add_dictionary();
-  /// Until the frame has a name, it is shown as unknown, in the module's file of this name. `number`: in the
-  /// dictionary.
-  void add(const Frame& frame, const std::shared_ptr<const std::string>& module, std::uint32_t dictionary,
-           std::uint32_t number);
+  struct NewFrame {
+    Frame frame;
+    std::uint32_t number = 0;                   ///< in the dictionary
+    std::shared_ptr<const std::string> module;  ///< until the frame has a name, it is shown as unknown, in this file
+  };
+  void add(std::uint32_t dictionary, std::span<const NewFrame> frames);
   /// Names (archive/codec/names.h) of some of the dictionary's first `frames`. Those of a later block replace earlier
   /// ones; what can't be read of it has none.
   void add_block(std::uint32_t dictionary, std::span<const std::byte> block, std::uint32_t frames);
@@ -65,15 +68,6 @@ class PastNames {
   };
 
   static constexpr std::uint32_t kNone = 0xffffffffU;
-
-  struct HashOfChain {
-    std::size_t operator()(const std::shared_ptr<const InlineChain>& chain) const;
-  };
-  struct SameChain {
-    bool operator()(const std::shared_ptr<const InlineChain>& a, const std::shared_ptr<const InlineChain>& b) const {
-      return *a == *b;
-    }
-  };
 
   /// Places in named_ of those that are known here and have no chain yet, else kNone.
   [[nodiscard]] std::vector<std::uint32_t> places_of(std::span<const Frame> frames,

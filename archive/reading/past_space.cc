@@ -7,6 +7,7 @@
 
 #include "archive/codec/minute.h"
 #include "archive/codec/samples.h"
+#include "archive/codec/stretch.h"
 #include "archive/codec/sum.h"
 #include "archive/reading/single_samples.h"
 #include "base/clock.h"
@@ -109,7 +110,7 @@ Status PastSpace::load(MinuteIndex& index, const MinuteIndex::Row& row) {
     Result<Minute> minute = decode_minute(block, known.size);
     if (!minute) return std::move(minute).error();
     // What the row says was used to find the minute.
-    if (minute->wall_start() != row.start || minute->wall_end() != row.end) {
+    if (minute->wall_start() != row.start || minute->wall_end() != row.end || minute->first != row.first) {
       return Error("damaged: a minute that disagrees with its row", EBADMSG);
     }
     store::Slot slot;
@@ -117,6 +118,7 @@ Status PastSpace::load(MinuteIndex& index, const MinuteIndex::Row& row) {
     slot.sequence = first_sequence_ + row.ordinal;
     next_.sequence = std::max(next_.sequence, slot.sequence + 1);
     slot.quality = minute->quality;
+    if (minute->first) slot.resolution_ns = kStretchNs;
     std::vector<store::HistogramEntry> entries;
     add_entries(*minute, known, entries);
     std::vector<std::uint32_t> places;
@@ -223,7 +225,7 @@ Status PastSpace::add_sum(const PeriodReader::SumBlocks& blocks, const MinuteInd
   slot.bounds = {sum->start, sum->end, sum->wall_offset_ns, sum->period_ns};
   slot.sequence = first_sum_ + row.ordinal;
   slot.edition = processes == Processes::kEach ? 1 : 0;
-  slot.resolution_ns = kSumNs;
+  slot.resolution_ns = kStretchNs;
   next_.sum = std::max(next_.sum, slot.sequence + 1);
   slot.quality = sum->quality;
   slot.histogram = store::Histogram(entries);
@@ -264,7 +266,9 @@ void PastSpace::add(const Additions& additions, Dictionary& known, MinuteIndex::
     known.module_names.push_back(
         std::make_shared<const std::string>(module.kind == ModuleKind::kAnonymous ? "[anon]" : file_name(module.path)));
   }
-  for (const FrameAddition& added : additions.frames) add_frame(added, known);
+  std::vector<PastNames::NewFrame> frames;
+  for (const FrameAddition& added : additions.frames) add_frame(added, known, frames);
+  names_->add(known.names, frames);
   for (const StackAddition& added : additions.stacks) {
     const std::uint32_t id = nodes_.allocate().value_or(0);
     nodes_.writable(id) = {StackId{known.stacks[added.caller]}, FrameId{known.frames[added.frame]}};
@@ -276,7 +280,7 @@ void PastSpace::add(const Additions& additions, Dictionary& known, MinuteIndex::
   known.size = additions.after();
 }
 
-void PastSpace::add_frame(const FrameAddition& added, Dictionary& known) {
+void PastSpace::add_frame(const FrameAddition& added, Dictionary& known, std::vector<PastNames::NewFrame>& to_name) {
   Frame frame{ModuleId{added.module}, added.offset};
   const bool is_of_other_kernel = known.boot != 0 || !boot_.has_kernel;
   static const auto kKernel = std::make_shared<const std::string>("[kernel]");
@@ -302,7 +306,7 @@ void PastSpace::add_frame(const FrameAddition& added, Dictionary& known) {
   frames_.writable(id) = PackedFrame(frame);
   known.frames.push_back(frame_base_ + id);
   if (module != nullptr) {
-    names_->add(without_mark(frame), *module, known.names, static_cast<std::uint32_t>(known.frames.size() - 1));
+    to_name.push_back({without_mark(frame), static_cast<std::uint32_t>(known.frames.size() - 1), *module});
   }
 }
 

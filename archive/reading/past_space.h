@@ -125,7 +125,7 @@ class PastSpace {
   static void add_entries(const Minute& minute, const Dictionary& known, std::vector<store::HistogramEntry>& entries);
   Status read_dictionary(MinuteIndex& index, const MinuteIndex::Row& row, Dictionary& known);
   void add(const Additions& additions, Dictionary& known, MinuteIndex::SessionKey session, std::int64_t minute);
-  void add_frame(const FrameAddition& added, Dictionary& known);
+  void add_frame(const FrameAddition& added, Dictionary& known, std::vector<PastNames::NewFrame>& to_name);
   void add_process(const ProcessState& state, Dictionary& known, std::pair<MinuteIndex::SessionKey, std::int64_t> from);
   void add_thread(const ThreadAddition& added, Dictionary& known);
   [[nodiscard]] std::uint32_t owner_of(std::uint32_t user, const Dictionary& known) const;

@@ -48,6 +48,7 @@ Renumbering::Renumbered Renumbering::take(Minute minute, std::optional<std::vect
   if (samples) {
     for (Sample& sample : *samples) sample.pair = places[sample.pair];
   }
+  merge_pairs(minute.pairs);
   take_gaps();
   next_.minute = std::move(minute);
   next_.samples = std::move(samples);
@@ -55,13 +56,21 @@ Renumbering::Renumbered Renumbering::take(Minute minute, std::optional<std::vect
 }
 
 std::uint32_t Renumbering::thread_number(std::uint32_t old) {
-  if (thread_numbers_[old] == 0) {
+  std::uint32_t& number = thread_numbers_[old];
+  if (number == 0) {
     ThreadAddition thread = threads_[old];
     thread.process = process_number(thread.process);
+    if (folds_) {
+      std::uint32_t& folded = folded_threads_[{thread.process, thread.owner, thread.is_hidden}];
+      if (folded != 0) return (number = folded) - 1;
+      thread.tid = 0;
+      thread.comm = kAllThreads;
+      folded = size_.threads + 1;
+    }
     next_.additions.threads.push_back(std::move(thread));
-    thread_numbers_[old] = ++size_.threads;
+    number = ++size_.threads;
   }
-  return thread_numbers_[old] - 1;
+  return number - 1;
 }
 
 std::uint32_t Renumbering::process_number(std::uint32_t old) {
@@ -83,25 +92,38 @@ std::uint32_t Renumbering::stack_number(std::uint32_t old) {
   for (std::uint32_t stack = old; stack_numbers_[stack] == 0; stack = stacks_[stack].caller) path_.push_back(stack);
   for (std::size_t i = path_.size(); i-- > 0;) {
     const StackAddition& stack = stacks_[path_[i]];
-    next_.additions.stacks.push_back({stack_numbers_[stack.caller] - 1, frame_number(stack.frame)});
-    stack_numbers_[path_[i]] = ++size_.stacks;
+    const StackAddition next{stack_numbers_[stack.caller] - 1, frame_number(stack.frame)};
+    std::uint32_t& number = stack_numbers_[path_[i]];
+    if (folds_) {
+      std::uint32_t& folded = folded_stacks_[std::uint64_t{next.caller} << 32 | next.frame];
+      number = folded;
+      if (folded != 0) continue;
+      folded = size_.stacks + 1;
+    }
+    next_.additions.stacks.push_back(next);
+    number = ++size_.stacks;
   }
   return stack_numbers_[old] - 1;
 }
 
 std::uint32_t Renumbering::frame_number(std::uint32_t old) {
-  if (frame_numbers_[old] == 0) {
+  std::uint32_t& number = frame_numbers_[old];
+  if (number == 0) {
     FrameAddition frame = frames_[old];
     if (frame.module >= kFirstFreeModule.value) {
       frame.module = kFirstFreeModule.value + module_number(frame.module - kFirstFreeModule.value);
     }
-    next_.additions.frames.push_back(frame);
-    frame_numbers_[old] = ++size_.frames;
-    if (const auto name = names_.find(old); name != names_.end()) {
-      next_.names.push_back({size_.frames - 1, name->second});
+    const auto name = names_.find(old);
+    if (folds_ && name != names_.end()) {
+      std::uint32_t& folded = folded_frames_[{frame.module, name->second.get()}];
+      if (folded != 0) return (number = folded) - 1;
+      folded = size_.frames + 1;
     }
+    next_.additions.frames.push_back(frame);
+    number = ++size_.frames;
+    if (name != names_.end()) next_.names.push_back({size_.frames - 1, name->second});
   }
-  return frame_numbers_[old] - 1;
+  return number - 1;
 }
 
 std::uint32_t Renumbering::module_number(std::uint32_t old) {
@@ -110,6 +132,20 @@ std::uint32_t Renumbering::module_number(std::uint32_t old) {
     module_numbers_[old] = ++size_.modules;
   }
   return module_numbers_[old] - 1;
+}
+
+/// `pairs` are sorted.
+void Renumbering::merge_pairs(std::vector<Pair>& pairs) {
+  if (pairs.empty()) return;
+  auto last = pairs.begin();
+  for (auto pair = last + 1; pair != pairs.end(); ++pair) {
+    if (pair->thread == last->thread && pair->stack == last->stack && pair->is_cut == last->is_cut) {
+      last->count += pair->count;
+    } else {
+      *++last = *pair;
+    }
+  }
+  pairs.erase(last + 1, pairs.end());
 }
 
 void Renumbering::take_gaps() {

@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <optional>
 #include <span>
@@ -29,6 +30,11 @@ constexpr std::size_t kMostSamples = std::size_t{1} << 22;
 /// When a minute is written as it is so far: then at most 60 s are on no disk. The minute before is there by then, 30 s
 /// after its end at the latest: it is sealed 5 to 10 s after that, and its frames are named for 15 s, or a bit longer.
 constexpr std::int64_t kSoFarNs = 35 * kNsPerSecond;
+
+/// So many are made coarser at once, once a minute.
+constexpr int kCoarsenMinutes = 60;
+/// After a disk was full or failed.
+constexpr std::int64_t kCoarsenAgainNs = 60 * kNsPerMinute;
 
 /// On the monotonic clock.
 std::int64_t next_so_far(const Clock& clock) {
@@ -96,8 +102,10 @@ void History::run(const std::stop_token& stop) {
     // Also if the minute before took so long.
     if (stop.stop_requested() || parts_.clock.monotonic().ns < due_ns) continue;
     write_so_far(stop);
+    if (!stop.stop_requested()) coarsen();
     due_ns = next_so_far(parts_.clock);
   }
+  coarsening_.reset();
   write(stop);
   end_session();
   const std::lock_guard lock(mutex_);
@@ -176,6 +184,44 @@ void History::write_samples(const store::Snapshot& snapshot) {
     spdlog::warn("windows of less than a minute will be rounded to minutes, since single samples are not written: {}",
                  added.error().message());
   }
+}
+
+void History::coarsen() {
+  const bool may_try = !coarsen_after_ || *coarsen_after_ <= parts_.clock.monotonic();
+  if (!may_try || !parts_.may_name()) return;
+  const WaitForDisk wait(*this);
+  const Status done = coarsen_next();
+  if (done) return;
+  coarsening_.reset();
+  spdlog::warn("old minutes of history are not made coarser, and take more space: {}", done.error().message());
+  const int code = done.error().code();
+  if (code == EBADMSG || code == ENOTSUP) {
+    archive_.keep_minutes(coarse_number_);
+  } else {
+    coarsen_after_ = MonotonicTime{parts_.clock.monotonic().ns + kCoarsenAgainNs};
+  }
+}
+
+Status History::coarsen_next() {
+  if (coarsening_ == nullptr) {
+    const std::optional<std::uint64_t> number = archive_.next_to_coarsen();
+    if (!number) return {};
+    coarse_number_ = *number;
+    Result<std::unique_ptr<archive::Coarsening>> begun = archive::Coarsening::begin(folder_, *number);
+    if (!begun) return std::move(begun).error();
+    coarsening_ = std::move(*begun);
+  }
+  for (int minute = 0; minute < kCoarsenMinutes; ++minute) {
+    const Result<bool> is_whole = coarsening_->step();
+    if (!is_whole) return is_whole.error();
+    if (!*is_whole) continue;
+    const auto nobody_reads = past_.pause();
+    past_.look_again();
+    const Status replaced = archive_.replace(coarse_number_);
+    coarsening_.reset();
+    return replaced;
+  }
+  return {};
 }
 
 void History::note_wait(std::optional<WallTime> since) {

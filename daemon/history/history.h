@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// History: writes sealed minutes to the archive, while they are in memory, with the names of their frames. The work of
-// the `history` thread, which alone waits for the disk, besides threads that answer from it (archive::Past).
+// History: writes sealed minutes to the archive, while they are in memory, with the names of their frames, and makes
+// old ones coarser. The work of the `history` thread, which alone waits for the disk, besides threads that answer from
+// it (archive::Past).
 #pragma once
 
 #include <chrono>
@@ -9,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <stop_token>
@@ -19,6 +21,7 @@
 #include "archive/files/archive.h"
 #include "archive/numbering/numbering.h"
 #include "archive/numbering/sums.h"
+#include "archive/reading/coarsening.h"
 #include "archive/reading/past.h"
 #include "base/clock.h"
 #include "daemon/history/frame_names.h"
@@ -55,6 +58,10 @@ class History {
 
   /// Writes the minute that is not over as it is so far, unless something before is not written or it has nothing.
   void write_so_far(const std::stop_token& stop = {});
+
+  /// Puts stretches of ten minutes in the place of old minutes: a part of the work for one database, so that the next
+  /// minute is not late.
+  void coarsen();
 
   /// Writes the single samples of the last minutes, and their sum, with which the session ends.
   void end_session();
@@ -94,6 +101,7 @@ class History {
   [[nodiscard]] std::vector<std::byte> name_frames(const archive::Numbering::Numbered& numbered,
                                                    const std::stop_token& stop);
   [[nodiscard]] archive::Module describe(ModuleId id) const;
+  Status coarsen_next();
   void note(const Status& written);
   void note_wait(std::optional<WallTime> since);
 
@@ -102,10 +110,13 @@ class History {
   archive::Archive archive_;
   archive::Past past_;
   FrameNames names_;
-  std::optional<archive::Numbering> numbering_;  ///< of the session
-  std::optional<archive::Sums> sums_;            ///< of the session; empty: one of them could not be written
-  std::vector<archive::Name> new_names_;         ///< since the last minute that is over
-  std::uint32_t written_ = 0;                    ///< the sequence of the newest minute that was written, or can't be
+  std::optional<archive::Numbering> numbering_;      ///< of the session
+  std::optional<archive::Sums> sums_;                ///< of the session; empty: one of them could not be written
+  std::vector<archive::Name> new_names_;             ///< since the last minute that is over
+  std::unique_ptr<archive::Coarsening> coarsening_;  ///< null: there is nothing to do
+  std::uint64_t coarse_number_ = 0;                  ///< of its database
+  std::optional<MonotonicTime> coarsen_after_;       ///< it has failed: not before that time
+  std::uint32_t written_ = 0;  ///< the sequence of the newest minute that was written, or can't be
 
   mutable std::mutex mutex_;  ///< guards state_, of which only this thread writes, and has_ended_
   State state_;

@@ -34,7 +34,9 @@ GroupedStacks::GroupedStacks(const SnapshotData& snapshot, const Selection& sele
       budget_(budget),
       slots_(snapshot, selection, budget),
       group_(options.group.value_or(only_pid() != nullptr ? Group::kNone : Group::kProcess)),
-      place_of_(counters) {}
+      place_of_(counters) {
+  if (group_ == Group::kThread || group_ == Group::kComm) slots_.warn_of_threads();
+}
 
 GroupedStacks::~GroupedStacks() {
   take_sums([](std::uint32_t, std::uint64_t) {});

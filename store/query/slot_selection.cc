@@ -189,6 +189,7 @@ SlotSelection::SlotSelection(const SnapshotData& snapshot, const Selection& sele
   if (begin < end && snapshot.measure != Measure::kCpu) add_long_waits();
   count_pending();
   warn(retained);
+  if (!selection.tids.empty() || !selection.comms.empty()) warn_of_threads();
   find_gaps();
   if (shortened) {
     facts_.warnings.push_back("Samples are kept one by one only from " + to_text(facts_.used.from) + " to " +
@@ -581,6 +582,16 @@ void SlotSelection::warn_of_given_up() {
     facts_.warnings.push_back(warning + ", because they took more than a share of the store's memory budget of " +
                               std::to_string(snapshot_.budget_bytes >> 20) +
                               " MiB while other users needed room: a larger budget keeps more.");
+  }
+}
+
+void SlotSelection::warn_of_threads() {
+  if (std::exchange(has_warned_of_threads_, true)) return;
+  for (std::size_t slot = slots_.size(); slot-- > 0;) {
+    if (resolution_ns(slot) <= kNsPerMinute) continue;
+    facts_.warnings.push_back("Threads were not kept apart up to " + to_text(slots_[slot].window.to) +
+                              ": those of a process are one there, without an id.");
+    return;
   }
 }
 

@@ -92,6 +92,8 @@ class SlotSelection {
     if (touched.exact) return 1;
     return touched.sealed != nullptr ? touched.sealed->slot->resolution_ns : kNsPerMinute;
   }
+  /// For answers that tell threads apart: warns if some slots don't.
+  void warn_of_threads();
   /// Times of the earliest and the latest sample of an exact slot, cut to the window.
   [[nodiscard]] std::pair<MonotonicTime, MonotonicTime> sample_times(std::size_t slot) const {
     const Touched& touched = slots_[slot];
@@ -363,6 +365,7 @@ class SlotSelection {
   std::vector<WallWait> long_waits_;
   AnswerFacts facts_;
   bool none_exact_ = false;
+  bool has_warned_of_threads_ = false;
 };
 
 /// "2026-01-31T12:34:56Z"

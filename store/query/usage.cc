@@ -206,6 +206,7 @@ Result<UsageTable<ThreadUsage>> thread_usage(const Snapshot& snapshot, const Sel
                                              QueryBudget& budget) {
   const SnapshotData& data = snapshot.data();
   SlotSelection slots(data, selection, budget);
+  slots.warn_of_threads();
   StackStates states(data);
   UsageTable<ThreadUsage> table;
   static_cast<AnswerFacts&>(table) = slots.facts();

@@ -16,7 +16,9 @@ Histogram::Histogram(std::span<const HistogramEntry> entries, std::vector<std::u
   for (const HistogramEntry& entry : entries) {
     order.push_back({(std::uint64_t{entry.thread} << 32) | entry.stack_key, static_cast<std::uint32_t>(order.size())});
   }
-  std::sort(order.begin(), order.end(), [](const Place& a, const Place& b) { return a.key < b.key; });
+  const auto is_before = [](const Place& a, const Place& b) { return a.key < b.key; };
+  // As they come from disk.
+  if (!std::is_sorted(order.begin(), order.end(), is_before)) std::sort(order.begin(), order.end(), is_before);
   if (places != nullptr) {
     places->resize(entries.size());
     for (std::size_t i = 0; i < order.size(); ++i) (*places)[order[i].entry] = static_cast<std::uint32_t>(i);

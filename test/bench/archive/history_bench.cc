@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What questions about history on disk cost, as one JSON object on stdout: of the host of synthetic_host.h, six hours
-// of which are repeated for so many days; and the size of an idle host's day. Each question is asked by a process that
+// of which are repeated for so many days, those but the last two in stretches of ten minutes; and the size of an idle
+// host's day, of both kinds. Each question is asked by a process that
 // has read nothing yet, first with no file in the page cache, then again. Writes the history to the folder, unless that
 // exists.
 //
@@ -22,6 +23,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "archive/codec/additions.h"
@@ -32,6 +34,7 @@
 #include "archive/files/period_names.h"
 #include "archive/numbering/numbering.h"
 #include "archive/numbering/sums.h"
+#include "archive/reading/coarsening.h"
 #include "archive/reading/past.h"
 #include "base/handle.h"
 #include "store/query/query.h"
@@ -176,7 +179,7 @@ std::vector<Recorded> record(std::size_t minutes) {
 bool write(const std::filesystem::path& folder, const std::vector<Recorded>& recorded, int files) {
   std::filesystem::create_directories(folder);
   for (int file = 0; file < files; ++file) {
-    const std::string path = period_path(folder, static_cast<std::uint64_t>(file) + 1);
+    const std::string path = period_path(folder, {static_cast<std::uint64_t>(file) + 1});
     std::ofstream(path).flush();
     Result<std::unique_ptr<PeriodFile>> into = PeriodFile::create(path);
     if (!into) return false;
@@ -194,6 +197,22 @@ bool write(const std::filesystem::path& folder, const std::vector<Recorded>& rec
     }
   }
   ::sync();
+  return true;
+}
+
+/// Puts stretches in the place of all but the last files' minutes.
+bool coarsen(const std::string& folder, std::size_t fine_files) {
+  const std::vector<Period> periods = list_periods(folder).value().periods;
+  for (std::size_t i = 0; i + fine_files < periods.size(); ++i) {
+    const Period& period = periods[i];
+    if (period.is_coarse) continue;
+    Result<std::unique_ptr<Coarsening>> coarsening = Coarsening::begin(folder, period.number);
+    Result<bool> is_whole = false;
+    while (coarsening && is_whole && !*is_whole) is_whole = (*coarsening)->step();
+    if (!coarsening || !is_whole) return false;
+    std::filesystem::rename(unfinished_path(folder, period.number), period_path(folder, {period.number, true}));
+    std::filesystem::remove(period_path(folder, period));
+  }
   return true;
 }
 
@@ -297,6 +316,7 @@ void ask_all(const std::string& folder, int days) {
   const std::filesystem::path idle = folder + "-idle";
   // Its files have a day each.
   if (write(idle, record<IdleHost>(4 * kMinutes), 1)) std::printf(",\n  \"idle_mib_per_day\": %.2f", mib_in(idle));
+  if (coarsen(idle, 0)) std::printf(",\n  \"idle_coarse_mib_per_day\": %.2f", mib_in(idle));
   std::filesystem::remove_all(idle);
   const WallTime now{kNoon.ns + days * kDayNs};
   const store::WallWindow hour{{now.ns - 7 * kDayNs}, {now.ns - 7 * kDayNs + 60 * kNsPerMinute}};
@@ -304,9 +324,12 @@ void ask_all(const std::string& folder, int days) {
     return profile(snapshot, store::Selection{.window = hour, .processes = {{500}}}, namer);
   });
   const store::WallWindow day{{now.ns - 2 * kDayNs}, {now.ns - kDayNs}};
-  ask("machine_day", folder, day, {}, [&](const store::Snapshot& snapshot, store::FrameNamer& namer) {
-    return profile(snapshot, store::Selection{day}, namer);
-  });
+  const store::WallWindow old_day{{now.ns - 7 * kDayNs}, {now.ns - 6 * kDayNs}};
+  for (const auto& [what, window] : {std::pair("machine_day", old_day), {"machine_day_of_minutes", day}}) {
+    ask(what, folder, window, {}, [window = window](const store::Snapshot& snapshot, store::FrameNamer& namer) {
+      return profile(snapshot, store::Selection{window}, namer);
+    });
+  }
   constexpr std::int64_t kHourNs = 60 * kNsPerMinute;
   const store::Detail by_process{.only_processes = true, .step_ns = kHourNs};
   ask("processes_day", folder, day, by_process, [&](const store::Snapshot& snapshot, store::FrameNamer&) {
@@ -337,6 +360,13 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "cannot write %s\n", argv[1]);
     return 1;
   }
+  const std::size_t files = flamed::archive::list_periods(argv[1]).value().periods.size();
+  const double began = flamed::archive::cpu_ms();
+  if (!flamed::archive::coarsen(argv[1], std::min<std::size_t>(files, 8))) {
+    std::fprintf(stderr, "cannot make %s coarser\n", argv[1]);
+    return 1;
+  }
+  std::fprintf(stderr, "made coarser in %.0f ms of CPU time\n", flamed::archive::cpu_ms() - began);
   flamed::archive::ask_all(argv[1], days);
   return 0;
 }

@@ -101,6 +101,7 @@ Minute random_minute(Random& random, const DictionarySize& known) {
   minute.wall_offset_ns = random.any_signed() / 8;
   minute.period_ns = 1 + static_cast<std::int64_t>(random.below(std::uint64_t{1} << 40));
   minute.sequence = static_cast<std::uint32_t>(random.any());
+  if (random.below(2) == 1) minute.first = minute.sequence / 2;
   minute.cpus = static_cast<std::uint32_t>(random.any());
   if (random.below(2) == 0) minute.cpu_ns_accounted = random.any();
   minute.quality.whole = random.any();
@@ -146,6 +147,7 @@ void check_same(const Minute& a, const Minute& b) {
   CHECK(a.wall_offset_ns == b.wall_offset_ns);
   CHECK(a.period_ns == b.period_ns);
   CHECK(a.sequence == b.sequence);
+  CHECK(a.first == b.first);
   CHECK(a.cpus == b.cpus);
   CHECK(a.cpu_ns_accounted == b.cpu_ns_accounted);
   CHECK(a.quality.whole == b.quality.whole);
@@ -346,6 +348,16 @@ TEST_CASE("the same pair twice is refused, and so are pairs out of order") {
   CHECK_FALSE(decode_minute(bytes_of(wrong), known).ok());
   wrong.pairs = {{0, 2, false, 1}, {0, 1, false, 1}};
   CHECK_FALSE(decode_minute(bytes_of(wrong), known).ok());
+}
+
+TEST_CASE("a stretch that begins after its last minute is refused") {
+  const DictionarySize known = small_additions().after();
+  Minute minute = small_minute();
+  minute.sequence = 9;
+  minute.first = 9;
+  CHECK(decode_minute(bytes_of(minute), known).ok());
+  minute.first = 10;
+  CHECK_FALSE(decode_minute(bytes_of(minute), known).ok());
 }
 
 TEST_CASE("a minute that ends before it begins is refused") {

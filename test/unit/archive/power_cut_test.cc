@@ -70,10 +70,10 @@ bool append(Archive& archive, std::uint32_t number, Ending ending = Ending::kOve
 /// The numbers of the minutes in the folder. All of them are as they were written.
 std::vector<std::uint32_t> minutes_in(const std::string& folder) {
   std::vector<std::uint32_t> found;
-  const auto numbers = list_periods(folder);
-  REQUIRE(numbers.ok());
-  for (const std::uint64_t number : *numbers) {
-    Result<PeriodReader> reader = PeriodReader::open(period_path(folder, number));
+  const auto found_files = list_periods(folder);
+  REQUIRE(found_files.ok());
+  for (const Period& period : found_files->periods) {
+    Result<PeriodReader> reader = PeriodReader::open(period_path(folder, period));
     if (!reader && reader.error().message().find("an empty database") != std::string::npos) continue;
     INFO((reader ? std::string() : reader.error().message()));
     REQUIRE(reader.ok());

@@ -99,7 +99,7 @@ TEST_CASE("a sum has the samples of ten minutes by process and owner, and whatev
   CHECK(recording.samples(sum) == std::map<std::pair<int, std::uint32_t>, std::uint64_t>{
                                       {{100, kAlice}, 10}, {{100, kBob}, 10}, {{200, kBob}, 10}});
   CHECK(sum.minute.wall_start() == store::test::kNoon);
-  CHECK(sum.minute.wall_end().ns == store::test::kNoon.ns + kSumNs);
+  CHECK(sum.minute.wall_end().ns == store::test::kNoon.ns + kStretchNs);
   CHECK(sum.minute.sequence - sum.first == 9);
   CHECK(sum.minute.quality.whole == 20);
   CHECK(store::test::count_of(sum.minute.quality, Truncation::kDepthLimit) == 10);

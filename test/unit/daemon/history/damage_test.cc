@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "archive/codec/stretch.h"
 #include "archive/codec/sum.h"
 #include "archive/files/sqlite.h"
 #include "archive/reading/check.h"
@@ -156,7 +157,7 @@ class TwoRuns {
   /// Of a long window, which is read from sums: all of it, or without some minutes.
   void check_sums(archive::Past& past, const TestStore& now) const {
     const WallWindow window{{kNoon.ns - 6 * 60 * kNsPerMinute}, {kNoon.ns + kMinutes * kNsPerMinute}};
-    const store::Detail by_process{.only_processes = true, .step_ns = archive::kSumNs};
+    const store::Detail by_process{.only_processes = true, .step_ns = archive::kStretchNs};
     const store::Snapshot snapshot = past.with(now.store.snapshot(), {&window, 1}, by_process);
     store::QueryBudget budget;
     const std::uint64_t found = store::process_usage(snapshot, Selection{window}, budget)->total_samples;

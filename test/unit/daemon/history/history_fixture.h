@@ -45,7 +45,9 @@ class TestSymbolizer final : public symbolizer::Symbolizer {
 
 struct TestHistory {
   TestHistory(store::test::TestStore& from, std::string path, std::string boot = "this boot")
-      : test(from), history(parts(), std::move(path), options(std::move(boot))) {}
+      : TestHistory(from, std::move(path), options(std::move(boot))) {}
+  TestHistory(store::test::TestStore& from, std::string path, archive::Archive::Options options)
+      : test(from), history(parts(), std::move(path), std::move(options)) {}
 
   History::Parts parts() {
     return {test.store,

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "api/render/render_processes.h"
+#include "archive/codec/stretch.h"
 #include "archive/codec/sum.h"
 #include "archive/files/sqlite.h"
 #include "archive/reading/check.h"
@@ -26,7 +27,7 @@
 namespace flamed::daemon {
 namespace {
 
-using archive::kSumNs;
+using archive::kStretchNs;
 using flamed::test::TemporaryDirectory;
 using store::Detail;
 using store::Selection;
@@ -45,7 +46,7 @@ using test::sample;
 using test::TestHistory;
 
 constexpr std::int64_t kHourNs = 60 * kNsPerMinute;
-constexpr Detail kProcesses{.only_processes = true, .step_ns = kSumNs};
+constexpr Detail kProcesses{.only_processes = true, .step_ns = kStretchNs};
 
 /// So many hours before noon, and the hour after: from sums, if there are any.
 WallWindow around_noon(std::int64_t hours = 6) { return {{kNoon.ns - hours * kHourNs}, {kNoon.ns + kHourNs}}; }
@@ -130,8 +131,8 @@ TEST_CASE("processes and timelines of a long window are the same from sums as fr
     for (const store::Side side : {store::Side::kBoth, store::Side::kUser, store::Side::kKernel}) {
       store::QueryBudget budget;
       const Selection selection{.window = window, .side = side};
-      CHECK(text_of(store::timeline(seen(sums), selection, kSumNs, 5, budget).value()) ==
-            text_of(store::timeline(seen(minutes), selection, kSumNs, 5, budget).value()));
+      CHECK(text_of(store::timeline(seen(sums), selection, kStretchNs, 5, budget).value()) ==
+            text_of(store::timeline(seen(minutes), selection, kStretchNs, 5, budget).value()));
     }
   }
 }
@@ -146,14 +147,14 @@ TEST_CASE("an answer from sums says its resolution, rounds its window to it, and
   WallWindow window = around_noon();
   window.to.ns = kNoon.ns + 15 * kNsPerMinute;
   const auto usage = usage_of(after.with(window, kProcesses), window);
-  CHECK(usage.resolution_ns == kSumNs);
-  CHECK(usage.used.to.ns == kNoon.ns + 2 * kSumNs);
+  CHECK(usage.resolution_ns == kStretchNs);
+  CHECK(usage.used.to.ns == kNoon.ns + 2 * kStretchNs);
   CHECK(usage.total_samples == 20U * 3);
   CHECK(usage_of(after.with(window, {}), window).resolution_ns == kNsPerMinute);
   store::QueryBudget budget;
   const auto line =
       store::timeline(after.with(window, kProcesses), Selection{window}, 7 * kNsPerMinute, 0, budget).value();
-  CHECK(line.step_ns == kSumNs);
+  CHECK(line.step_ns == kStretchNs);
   CHECK(mentions(line.warnings, "the step is 600 seconds instead of the 420 asked for"));
   // Short windows, fine steps, and answers about threads have their minutes.
   const WallWindow hour{kNoon, {kNoon.ns + 15 * kNsPerMinute}};
@@ -173,7 +174,7 @@ TEST_CASE("minutes that memory and a sum have count once") {
   const WallWindow window{{kNoon.ns - 6 * kHourNs}, test.clock.wall()};
   const Snapshot sums = on_disk.history.past().with(test.store.snapshot(), {&window, 1}, kProcesses);
   CHECK(usage_of(sums, window).total_samples == 22U * 3);
-  CHECK(sums.data().sealed->front().slot->resolution_ns == kSumNs);
+  CHECK(sums.data().sealed->front().slot->resolution_ns == kStretchNs);
 }
 
 TEST_CASE("sums that are damaged, or not there, cost nothing: minutes answer") {
@@ -217,7 +218,7 @@ TEST_CASE("sums before a damaged one are read, and minutes from it on") {
     const Snapshot snapshot = after.with(around_noon(), kProcesses);
     const auto sums =
         std::count_if(snapshot.data().sealed->begin(), snapshot.data().sealed->end(),
-                      [](const store::SealedSlot& sealed) { return sealed.slot->resolution_ns == kSumNs; });
+                      [](const store::SealedSlot& sealed) { return sealed.slot->resolution_ns == kStretchNs; });
     CHECK(sums == 3);
     CHECK(text_of(usage_of(snapshot, around_noon())) == text_of(usage_of(before.store.snapshot(), around_noon())));
   }
@@ -281,7 +282,7 @@ TEST_CASE("short-lived processes are told apart in up to two days, or when they 
   }
   CHECK(rows(80, kProcesses, kBob).rows.size() == 2);
   CHECK(rows(80, kProcesses, kBob).total_samples == 12U * 2 + 4);
-  const Detail one{.only_processes = true, .each_process = true, .step_ns = kSumNs};
+  const Detail one{.only_processes = true, .each_process = true, .step_ns = kStretchNs};
   CHECK(text_of(rows(80, one)) == text_of(each));
   // Without the memory for each of them they are together.
   archive::Past small(folder.path("history"), {.boot_id = "this boot", .budget_bytes = 1});

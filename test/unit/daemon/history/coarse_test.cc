@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Old minutes as stretches of ten: what is answered from them, and that nothing is lost while they are made.
+#include <sqlite3.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "archive/codec/stretch.h"
+#include "archive/files/period_names.h"
+#include "archive/files/sqlite.h"
+#include "archive/reading/check.h"
+#include "archive/reading/coarsening.h"
+#include "archive/reading/excerpt.h"
+#include "archive/reading/past.h"
+#include "daemon/file_sources.h"
+#include "daemon/history/history_namer.h"
+#include "store/query/query.h"
+#include "store/query/usage.h"
+#include "test/catch.h"
+#include "test/unit/daemon/history/history_answers.h"
+#include "test/unit/daemon/history/history_fixture.h"
+#include "test/unit/symbolizer_processes/temporary_directory.h"
+
+namespace flamed::daemon {
+namespace {
+
+using archive::kStretchNs;
+using archive::Period;
+using flamed::test::TemporaryDirectory;
+using store::Selection;
+using store::Snapshot;
+using store::WallWindow;
+using store::test::code;
+using store::test::kNoon;
+using store::test::mentions;
+using store::test::TestNamer;
+using store::test::TestStore;
+using test::add;
+using test::end;
+using test::kAlice;
+using test::kBob;
+using test::kCountsAlone;
+using test::kServer;
+using test::kShell;
+using test::sample;
+using test::TestHistory;
+
+/// A file for half an hour, and minutes that are old as soon as another file follows.
+archive::Archive::Options short_periods() {
+  archive::Archive::Options options = TestHistory::options("this boot");
+  options.period_ns = 30 * kNsPerMinute;
+  options.fine_ns = 0;
+  return options;
+}
+
+/// Of 75 minutes and an empty one, in three files: with three threads of one process, and 16 addresses of one function.
+constexpr std::uint64_t kRecorded = 76;
+struct Recorded {
+  Recorded() {
+    for (int minute = 0; minute < 75; ++minute) {
+      const std::uint64_t address = 0x20 + static_cast<std::uint64_t>(minute % 16);
+      add(before, kServer, 203, kBob, {code(0x10), code(address)});
+      sample(before, 1);
+      on_disk->history.write();
+    }
+    end(before, *on_disk);
+  }
+  [[nodiscard]] std::string folder() const { return directory.path("history"); }
+
+  const TemporaryDirectory directory;
+  TestStore before{kCountsAlone};
+  std::unique_ptr<TestHistory> on_disk = std::make_unique<TestHistory>(before, folder(), short_periods());
+};
+
+std::vector<Period> periods_in(const std::string& folder) { return archive::list_periods(folder).value().periods; }
+
+/// Nothing else is in the folder but these databases, and a lock.
+bool has_leftovers(const std::string& folder) {
+  const auto is_left = [&](const std::filesystem::directory_entry& entry) {
+    const std::string path = entry.path();
+    const auto periods = periods_in(folder);
+    return entry.path().filename() != "lock" && std::none_of(periods.begin(), periods.end(), [&](const Period& period) {
+             return path.starts_with(archive::period_path(folder, period));
+           });
+  };
+  return std::any_of(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator(), is_left);
+}
+
+/// As often as it takes for all files.
+void coarsen(TestHistory& on_disk) {
+  for (int i = 0; i < 10; ++i) on_disk.history.coarsen();
+}
+
+/// A daemon that begins two hours later.
+struct Later {
+  Later(const TestStore& before, std::string folder) : on_disk(begin(before), std::move(folder), short_periods()) {}
+  TestStore& begin(const TestStore& before) {
+    test.clock.advance_ns(before.clock.wall().ns + 120 * kNsPerMinute - test.clock.wall().ns);
+    test.store.begin();
+    test.pass_minutes(1);
+    return test;
+  }
+  Snapshot with(const WallWindow& window) { return on_disk.history.past().with(test.store.snapshot(), {&window, 1}); }
+
+  TestStore test{kCountsAlone};
+  TestHistory on_disk;
+  TestNamer recent_namer;
+  HistoryNamer namer{recent_namer, &on_disk.history.past()};
+};
+
+WallWindow minutes(int from, int to) { return {{kNoon.ns + from * kNsPerMinute}, {kNoon.ns + to * kNsPerMinute}}; }
+
+/// A flame graph, and a table of processes.
+std::string answers_of(const Snapshot& snapshot, const WallWindow& window, store::FrameNamer& namer) {
+  store::QueryBudget budget;
+  const Selection selection{window};
+  std::vector<std::string> lines = store::test::folded(store::build_profile(snapshot, selection, namer));
+  std::sort(lines.begin(), lines.end());
+  const auto usage = store::process_usage(snapshot, selection, budget).value();
+  for (const store::ProcessUsage& row : usage.rows) {
+    lines.push_back(std::to_string(row.info.id.pid) + " " + row.info.executable + " " + row.info.unit + " " +
+                    std::to_string(row.samples));
+  }
+  lines.push_back(std::to_string(usage.quality.truncated_total()) + " truncated, " +
+                  std::to_string(usage.quality.lost_total()) + " lost");
+  return test::joined(lines);
+}
+
+void change(const std::string& path, const char* sql) {
+  sqlite3* raw = nullptr;
+  REQUIRE(sqlite3_open_v2(path.c_str(), &raw, SQLITE_OPEN_READWRITE, nullptr) == SQLITE_OK);
+  const archive::Connection connection(raw);
+  const Status changed = archive::run(raw, sql);
+  INFO((changed ? std::string() : changed.error().message()));
+  REQUIRE(changed.ok());
+}
+
+}  // namespace
+
+TEST_CASE("stretches answer as their minutes did, for each viewer, and say their resolution") {
+  Recorded recorded;
+  recorded.on_disk.reset();
+  Later after(recorded.before, recorded.folder());
+  const WallWindow window = minutes(0, 60);
+  const auto of_viewers = [&] {
+    std::vector<std::string> texts;
+    const Snapshot all = after.with(window);
+    texts.push_back(answers_of(all, window, after.namer));
+    for (const std::uint32_t viewer : {kAlice, kBob, 7U}) {
+      texts.push_back(answers_of(store::seen_by(all, viewer), window, after.namer));
+    }
+    return texts;
+  };
+  const std::vector<std::string> expected = of_viewers();
+  sample(after.test, 2);
+  after.on_disk.history.write();
+  coarsen(after.on_disk);
+  CHECK(periods_in(recorded.folder()) == std::vector<Period>{{1, true}, {2, true}, {3, true}, {4}});
+  CHECK_FALSE(has_leftovers(recorded.folder()));
+  CHECK(of_viewers() == expected);
+  const auto checked = archive::check_history(recorded.folder());
+  CHECK(checked->problems.empty());
+  CHECK(checked->minutes > kRecorded);
+
+  store::QueryBudget budget;
+  const WallWindow within = minutes(13, 17);
+  const auto usage = store::process_usage(after.with(within), Selection{within}, budget).value();
+  CHECK(usage.resolution_ns == kStretchNs);
+  CHECK(usage.used.from == minutes(10, 20).from);
+  CHECK(usage.used.to == minutes(10, 20).to);
+  CHECK(usage.total_samples == 10U * 4);
+}
+
+TEST_CASE("threads of a stretch are one for each process and owner, and answers about threads say so") {
+  Recorded recorded;
+  coarsen(*recorded.on_disk);
+  Later after(recorded.before, recorded.folder());
+  const WallWindow window = minutes(0, 10);
+  store::QueryBudget budget;
+  const auto usage = store::thread_usage(after.with(window), Selection{window}, budget).value();
+  REQUIRE(usage.rows.size() == 2);
+  CHECK(usage.rows[0].comm == "(all threads)");
+  CHECK(usage.rows[0].tid == 0);
+  CHECK(usage.rows[0].samples == 30);
+  CHECK(usage.rows[1].samples == 10);
+  CHECK(mentions(usage.warnings, "Threads were not kept apart up to 2026-01-01T12:10:00Z"));
+  const auto of_one = store::process_usage(after.with(window), {.window = window, .tids = {201}}, budget).value();
+  CHECK(of_one.total_samples == 0);
+  CHECK(mentions(of_one.warnings, "Threads were not kept apart"));
+  CHECK_FALSE(mentions(store::process_usage(after.with(window), Selection{window}, budget)->warnings, "Threads"));
+}
+
+TEST_CASE("addresses of one function are one frame in a stretch") {
+  Recorded recorded;
+  coarsen(*recorded.on_disk);
+  Later after(recorded.before, recorded.folder());
+  const WallWindow window = minutes(0, 30);
+  const Snapshot snapshot = after.with(window);
+  std::size_t pairs = 0;
+  for (const store::SealedSlot& sealed : *snapshot.data().sealed) {
+    if (sealed.slot->resolution_ns == kStretchNs) pairs += sealed.slot->histogram.entry_count();
+  }
+  // Of each of three stretches: the shell's stack, and of the server the two that recur and f2 of whatever address.
+  CHECK(pairs == 3 * (1 + 3));
+  CHECK(answers_of(snapshot, window, after.namer).find("f1;f2 30") != std::string::npos);
+}
+
+TEST_CASE("minutes become coarse when they are two days old by what was recorded, whatever the clock says") {
+  const TemporaryDirectory directory;
+  archive::Archive::Options options = TestHistory::options("boot");
+  options.period_ns = 6 * 60 * kNsPerMinute;
+  archive::Archive files(directory.path("history"), options);
+  const std::vector<std::byte> block(100, std::byte{1});
+  // Each "minute" has an hour.
+  const auto append = [&](std::int64_t hour) {
+    archive::Minute minute;
+    minute.wall_offset_ns = kNoon.ns + hour * 60 * kNsPerMinute;
+    minute.end.ns = 60 * kNsPerMinute;
+    minute.period_ns = 1;
+    REQUIRE(files.prepare(minute.wall_start()).ok());
+    REQUIRE(files.append(minute, {block, block}).ok());
+  };
+  std::int64_t hour = 0;
+  for (; hour < 48; ++hour) append(hour);
+  CHECK_FALSE(files.next_to_coarsen());
+  // A clock that is a year ahead, for two hours.
+  for (std::int64_t ahead = 0; ahead < 2; ++ahead) append(hour + 365 * 24 + ahead);
+  CHECK_FALSE(files.next_to_coarsen());
+  while (!files.next_to_coarsen()) {
+    REQUIRE(hour < 72);
+    append(hour++);
+  }
+  CHECK(files.next_to_coarsen() == 1U);
+  CHECK(hour + 2 - 6 >= 48);
+  files.keep_minutes(1);
+  CHECK_FALSE(files.next_to_coarsen());
+}
+
+TEST_CASE("whenever the making of stretches is cut off, the minutes are there until the stretches are") {
+  Recorded recorded;
+  const std::string expected = [&] {
+    Later after(recorded.before, recorded.folder());
+    return answers_of(after.with(minutes(0, 75)), minutes(0, 75), after.namer);
+  }();
+  recorded.on_disk.reset();
+  // What the disk has after so many steps: of the last one, before and after each of the two that replace the minutes.
+  const auto copy = [&](const std::string& name) {
+    const std::string path = recorded.directory.path(name);
+    std::filesystem::copy(recorded.folder(), path, std::filesystem::copy_options::recursive);
+    return path;
+  };
+  std::vector<std::string> folders;
+  {
+    auto coarsening = archive::Coarsening::begin(recorded.folder(), 1);
+    REQUIRE(coarsening.ok());
+    Result<bool> is_whole = false;
+    for (int step = 0; is_whole && !*is_whole; ++step) {
+      if (step % 5 == 0) folders.push_back(copy("cut-" + std::to_string(step)));
+      is_whole = (*coarsening)->step();
+    }
+    REQUIRE(is_whole.ok());
+    folders.push_back(copy("whole"));
+    std::filesystem::rename(archive::unfinished_path(recorded.folder(), 1),
+                            archive::period_path(recorded.folder(), {1, true}));
+    folders.push_back(copy("renamed"));
+  }
+  CHECK(folders.size() == 30 / 5 + 1 + 2);
+  for (const std::string& folder : folders) {
+    CAPTURE(folder);
+    const auto fine = archive::check_history(folder);
+    CHECK(fine->problems.empty());
+    CHECK(fine->minutes == kRecorded);
+    Later after(recorded.before, folder);
+    CHECK(answers_of(after.with(minutes(0, 75)), minutes(0, 75), after.namer) == expected);
+    sample(after.test, 2);
+    after.on_disk.history.write();
+    CHECK_FALSE(has_leftovers(folder));
+    coarsen(after.on_disk);
+    CHECK(periods_in(folder).front() == Period{1, true});
+    CHECK(answers_of(after.with(minutes(0, 75)), minutes(0, 75), after.namer) == expected);
+  }
+}
+
+TEST_CASE("stretches that are not finished leave nothing behind") {
+  Recorded recorded;
+  {
+    auto coarsening = archive::Coarsening::begin(recorded.folder(), 1);
+    REQUIRE(coarsening.ok());
+    REQUIRE((*coarsening)->step().ok());
+    CHECK(has_leftovers(recorded.folder()));
+  }
+  CHECK_FALSE(has_leftovers(recorded.folder()));
+}
+
+TEST_CASE("a database of which something can't be read keeps its minutes") {
+  Recorded recorded;
+  const char* const damage = GENERATE("UPDATE pairs SET block = zeroblob(length(block)) WHERE minute = 7",
+                                      "UPDATE additions SET block = zeroblob(length(block)) WHERE minute = 1",
+                                      "UPDATE names SET block = zeroblob(length(block)) WHERE minute = 2",
+                                      "UPDATE minute SET wall_end_ns = wall_end_ns + 1 WHERE id = 7",
+                                      "UPDATE sum SET pairs = (SELECT additions FROM sum WHERE id = 1) WHERE id = 2",
+                                      "DELETE FROM pairs WHERE minute = 7");
+  CAPTURE(damage);
+  change(archive::period_path(recorded.folder(), {1}), damage);
+  coarsen(*recorded.on_disk);
+  CHECK(periods_in(recorded.folder()) == std::vector<Period>{{1}, {2, true}, {3}});
+  CHECK_FALSE(has_leftovers(recorded.folder()));
+}
+
+TEST_CASE("a database of the first versions becomes coarse") {
+  Recorded recorded;
+  change(archive::period_path(recorded.folder(), {1}),
+         "ALTER TABLE minute DROP COLUMN first; DROP TABLE sum; DROP TABLE samples");
+  coarsen(*recorded.on_disk);
+  CHECK(periods_in(recorded.folder()).front() == Period{1, true});
+  CHECK(archive::check_history(recorded.folder())->minutes == kRecorded);
+}
+
+TEST_CASE("a minute that was written again in the next file is in no stretch of the one before") {
+  Recorded recorded;
+  // The last minute of the first file, which could not be finished there.
+  change(archive::period_path(recorded.folder(), {2}),
+         "UPDATE minute SET sequence = (SELECT min(sequence) FROM minute) - 1 WHERE id = 1; DELETE FROM sum");
+  coarsen(*recorded.on_disk);
+  const auto checked = archive::check_history(recorded.folder());
+  CHECK(checked->problems.empty());
+  // The second file's row is not true, so it keeps its minutes.
+  CHECK(periods_in(recorded.folder()) == std::vector<Period>{{1, true}, {2}, {3}});
+  CHECK(checked->minutes == kRecorded - 1);
+}
+
+TEST_CASE("an excerpt of stretches answers as the history, and a damaged stretch is noticed") {
+  Recorded recorded;
+  coarsen(*recorded.on_disk);
+  const auto excerpt = archive::write_excerpt(recorded.folder(), minutes(14, 65), recorded.directory.path("file.db"));
+  REQUIRE(excerpt.ok());
+  CHECK(excerpt->problems.empty());
+  CHECK(excerpt->minutes == 50 + 5);
+  CHECK(excerpt->stretch.from == minutes(10, 65).from);
+  Result<archive::Connection> connection = archive::connect_unread(recorded.directory.path("file.db"));
+  REQUIRE(connection.ok());
+  FileSources sources("file.db", 1U << 20);
+  REQUIRE(sources.read(std::move(*connection)).ok());
+  const WallWindow window = minutes(10, 60);
+  Later after(recorded.before, recorded.folder());
+  CHECK(answers_of(sources.with_history(sources.await_snapshot(), {&window, 1}, {}), window, sources.namer()) ==
+        answers_of(after.with(window), window, after.namer));
+
+  change(archive::period_path(recorded.folder(), {1, true}), "UPDATE minute SET first = first + 1 WHERE id = 2");
+  CHECK(archive::check_history(recorded.folder())->problems.size() == 1);
+  Later again(recorded.before, recorded.folder());
+  store::QueryBudget budget;
+  const auto usage = store::process_usage(again.with(window), Selection{window}, budget).value();
+  CHECK(usage.total_samples == 40U * 4);
+  CHECK(mentions(usage.warnings, "can't be read"));
+}
+
+}  // namespace flamed::daemon
