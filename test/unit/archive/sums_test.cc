@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "archive/codec/stretch.h"
 #include "archive/numbering/numbering.h"
 #include "store/ring/snapshot_data.h"
 #include "test/catch.h"

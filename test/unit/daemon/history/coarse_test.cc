@@ -178,6 +178,22 @@ TEST_CASE("stretches answer as their minutes did, for each viewer, and say their
   CHECK(usage.total_samples == 10U * 4);
 }
 
+TEST_CASE("long windows are answered from sums, of stretches as of minutes") {
+  Recorded recorded;
+  const WallWindow window = minutes(-12 * 60, 75);
+  const auto slots_and_text = [&] {
+    Later after(recorded.before, recorded.folder());
+    const store::Detail by_process{.only_processes = true, .step_ns = kStretchNs};
+    const Snapshot sums = after.on_disk.history.past().with(after.test.store.snapshot(), {&window, 1}, by_process);
+    return std::pair(sums.data().sealed->size(), answers_of(sums, window, after.namer));
+  };
+  const auto expected = slots_and_text();
+  CHECK(expected.first < 12);
+  coarsen(*recorded.on_disk);
+  CHECK(periods_in(recorded.folder()).front() == Period{1, true});
+  CHECK(slots_and_text() == expected);
+}
+
 TEST_CASE("threads of a stretch are one for each process and owner, and answers about threads say so") {
   Recorded recorded;
   coarsen(*recorded.on_disk);
