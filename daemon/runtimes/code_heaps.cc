@@ -12,13 +12,6 @@
 namespace flamed::daemon {
 namespace {
 
-/// Between readings: the first pause, doubled by each reading up to the longest one. A sample waits for rows for 2 s.
-constexpr std::int64_t kFirstPauseNs = 50 * kNsPerMs;
-constexpr std::int64_t kLongestPauseNs = 1500 * kNsPerMs;
-/// At least so many times as long as the last reading took, however long that is.
-constexpr std::int64_t kPauseTimes = 10;
-/// After this time without a reading the program counts as new.
-constexpr std::int64_t kQuietNs = 10 * kNsPerSecond;
 /// Walks that failed for another reason than missing rows.
 constexpr std::int64_t kFailedPauseNs = 10 * kNsPerSecond;
 constexpr unsigned kMostFailures = 8;
@@ -103,7 +96,7 @@ bool CodeHeaps::missed(const symbolizer::Process& process, MonotonicTime now, Mi
   Known& known = found->second;
   known.used_at = std::max(known.used_at, now);
   known.user = process.user;
-  if (miss == Miss::kFailed && now.ns - known.read_at.ns < kFailedPauseNs) return true;
+  if (miss == Miss::kFailed && now.ns - known.pace.read_at().ns < kFailedPauseNs) return true;
   if (known.is_wanted) return true;
   known.is_wanted = true;
   ++waiting_;
@@ -139,20 +132,15 @@ void CodeHeaps::look_again(MonotonicTime now, std::vector<ProcessId>& changed) {
       continue;
     }
     Known& known = found->second;
-    const bool was_quiet = now.ns - known.read_at.ns >= kQuietNs;
-    const std::int64_t pause_ns =
-        was_quiet ? kFirstPauseNs : std::clamp(2 * known.pause_ns, kFirstPauseNs, kLongestPauseNs);
-    known.pause_ns = std::max(pause_ns, answer.took_ns * kPauseTimes);
-    known.read_at = now;
-    if (answer.place != nullptr) {
-      known.failures = 0;
+    const bool has_failed = answer.place == nullptr;
+    known.failures = has_failed ? known.failures + 1 : 0;
+    known.pace.read(now, answer.took_ns, known.failures);
+    if (!has_failed) {
       if (answer.place == known.place) continue;
       if (known.place->rows != kNoModule) old_rows_.push_back(known.place->rows);
       known.place = std::move(answer.place);
       changed.push_back(answer.process);
-    } else if (!answer.is_for_good && ++known.failures < kMostFailures) {
-      known.pause_ns = std::max(known.pause_ns, kFirstPauseNs << known.failures);
-    } else {
+    } else if (answer.is_for_good || known.failures >= kMostFailures) {
       if (known.place->rows != kNoModule) old_rows_.push_back(known.place->rows);
       known.place = nullptr;
       changed.push_back(answer.process);
@@ -160,7 +148,7 @@ void CodeHeaps::look_again(MonotonicTime now, std::vector<ProcessId>& changed) {
   }
   waiting_ = 0;
   for (auto& [process, known] : known_) {
-    if (known.is_wanted && !known.is_asked && now.ns - known.read_at.ns >= known.pause_ns && parts_.may_work())
+    if (known.is_wanted && !known.is_asked && known.pace.may_read(now) && parts_.may_work())
       ask(process, known);
     if (known.is_wanted || known.is_asked) ++waiting_;
   }

@@ -26,6 +26,7 @@
 #include "base/handle.h"
 #include "base/identity.h"
 #include "base/result.h"
+#include "daemon/runtimes/reading_pace.h"
 #include "daemon/unwind/code_place.h"
 #include "daemon/unwind/unwind_publisher.h"
 #include "symbolizer/model/hotspot_module.h"
@@ -111,8 +112,7 @@ class CodeHeaps {
     bool is_wanted = false;
     bool is_asked = false;
     unsigned failures = 0;  ///< in a row
-    std::int64_t pause_ns = 0;
-    MonotonicTime read_at{};
+    ReadingPace pace;
     MonotonicTime used_at{};
   };
   struct Request {

@@ -257,13 +257,16 @@ class Reader {
     if (uses_.size() >= kMostNames) return std::nullopt;
     std::array<char, 32> text{};
     // It ends somewhere, maybe with the last bytes that can be read.
-    std::size_t length = 0;
-    for (; length < text.size(); ++length) {
-      const auto next = read_number<char>(memory_, name + length);
-      if (!next) return std::nullopt;
-      if (*next == '\0') break;
-      text[length] = *next;
+    if (!memory_.read(name, std::as_writable_bytes(std::span(text)))) {
+      text.fill('\0');
+      for (std::size_t length = 0; length < text.size(); ++length) {
+        const auto next = read_number<char>(memory_, name + length);
+        if (!next) return std::nullopt;
+        text[length] = *next;
+        if (*next == '\0') break;
+      }
     }
+    const std::size_t length = static_cast<std::size_t>(std::find(text.begin(), text.end(), '\0') - text.begin());
     const std::string_view view(text.data(), length);
     const Use use = use_by_name(view);
     uses_.emplace(name, use);

@@ -92,12 +92,14 @@ LOADS = {
     "javac": (["javac"], "true", "while true; do javac -d {dir} {dir}/Server.java; done", False),
 }
 KINDS = {"python", "java", "javascript"}
+# What stands for a function that could not be read. Other names in brackets are the runtime's own code.
+NAMELESS = {"[python]", "[java]", "[interpreted]", "[javascript]", "[builtin]"}
 
 
 def count_names(node, counts):
     """Frames of runtimes in all samples below the node: with a name, and without one."""
     if node.get("kind") in KINDS:
-        counts["unnamed" if node["name"].startswith("[") else "named"] += node["value"]
+        counts["unnamed" if node["name"] in NAMELESS else "named"] += node["value"]
     for child in node.get("children", []):
         count_names(child, counts)
 
