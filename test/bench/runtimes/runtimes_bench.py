@@ -93,7 +93,7 @@ LOADS = {
 }
 KINDS = {"python", "java", "javascript"}
 # What stands for a function that could not be read. Other names in brackets are the runtime's own code.
-NAMELESS = {"[python]", "[java]", "[interpreted]", "[javascript]", "[builtin]"}
+NAMELESS = {"[python]", "[java]", "[interpreted]", "[javascript]"}
 
 
 def count_names(node, counts):
