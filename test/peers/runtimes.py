@@ -4,8 +4,9 @@
 
 py-spy (PyPI) for Python, the profiler of Node (--cpu-prof), and async-profiler (Maven) for Java. Of the 20 functions that
 the peer has met most, each must have the same share of the samples in both, with its callees, within three standard
-deviations. Needs root, pip, node, a JDK and Maven, a built flamed, and a machine that is idle otherwise: py-spy and Node
-sample by the clock, and find a program that waits for a CPU where it was stopped.
+deviations. py-spy and Node sample by the clock, and find a program that waits for a CPU again and again where it was
+stopped. So no more of their samples count than there can be in the program's CPU time. Needs root, pip, node, a JDK and
+Maven, a built flamed, and a machine that is idle otherwise.
 """
 import collections
 import glob
@@ -74,8 +75,8 @@ class Flamed:
         answer = connection.getresponse()
         return answer.status, answer.read()
 
-    def samples(self, pid, began, ended, kind, name_of):
-        """`name_of` makes a function of its name and the last part of its file."""
+    def samples(self, pid, began, ended, kind, name_of, is_work=bool):
+        """`name_of` makes a function of its name and the last part of its file, `is_work` says which stacks count."""
         target = f'/profile?pid={pid}&from={began}&to={ended}&side=user&max_nodes=1000000'
         status, text = self.ask(target)
         if status != 200:
@@ -88,7 +89,7 @@ class Flamed:
                 functions = functions + [name_of(name, node.get('module', ''))]
             is_left_out = is_left_out or is_collector(name)
             own = node['value'] - sum(child['value'] for child in node.get('children', []))
-            if own > 0 and not is_left_out:
+            if own > 0 and not is_left_out and is_work(functions):
                 samples.add(functions, own)
             for child in node.get('children', []):
                 add(child, functions, is_left_out)
@@ -134,6 +135,11 @@ def run_python(flamed, work):
     return peer, flamed.samples(load.pid, began, ended, 'python', lambda name, module: f'{name} ({module})')
 
 
+def is_node_work(functions):
+    """Below a function of the load. At its call of the system, between two of them, it is stopped more often."""
+    return any(re.fullmatch(r'\w+ \(load\.js\)', function) for function in functions)
+
+
 def run_node(flamed, work):
     for old in glob.glob(os.path.join(work, '*.cpuprofile')):
         os.remove(old)
@@ -157,8 +163,10 @@ def run_node(flamed, work):
             if frame['url']:
                 functions.append(f"{frame['functionName'] or '(anonymous)'} ({last_part(frame['url'])})")
             at = parents.get(at)
-        peer.add(functions, count)
-    return peer, flamed.samples(load.pid, began, ended, 'javascript', lambda name, module: f'{name} ({module})')
+        if is_node_work(functions):
+            peer.add(functions, count)
+    return peer, flamed.samples(load.pid, began, ended, 'javascript', lambda name, module: f'{name} ({module})',
+                                is_node_work)
 
 
 def cpu_seconds(pid):
@@ -210,11 +218,12 @@ def compare(name, peer, ours):
         print(f'{name}: too few samples: {peer.total} of the peer, {ours.total} of flamed')
         return False
     wrong = 0
+    independent = min(peer.total, CPU_SECONDS * HZ)
     print(f'{name}: {peer.total} samples of the peer, {ours.total} of flamed')
     for function, count in peer.of.most_common(TOP):
         mine = ours.of[function]
         share = (count + mine) / (peer.total + ours.total)
-        deviation = math.sqrt(share * (1 - share) * (1 / peer.total + 1 / ours.total))
+        deviation = math.sqrt(share * (1 - share) * (1 / independent + 1 / ours.total))
         apart = abs(count / peer.total - mine / ours.total)
         is_wrong = apart > DEVIATIONS * deviation + 1e-9
         wrong += is_wrong
