@@ -148,8 +148,7 @@ void CodeHeaps::look_again(MonotonicTime now, std::vector<ProcessId>& changed) {
   }
   waiting_ = 0;
   for (auto& [process, known] : known_) {
-    if (known.is_wanted && !known.is_asked && known.pace.may_read(now) && parts_.may_work())
-      ask(process, known);
+    if (known.is_wanted && !known.is_asked && known.pace.may_read(now) && parts_.may_work()) ask(process, known);
     if (known.is_wanted || known.is_asked) ++waiting_;
   }
 }
