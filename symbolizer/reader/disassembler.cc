@@ -20,8 +20,6 @@
 namespace flamed::symbolizer {
 namespace {
 
-constexpr std::size_t kArm64InstructionBytes = 4;
-
 #if defined(__x86_64__)
 ZydisDecoder decoder_of(std::uint16_t machine) {
   ZydisDecoder decoder;
@@ -42,6 +40,8 @@ ZydisFormatter formatter() {
   ZydisFormatterSetProperty(&formatter, ZYDIS_FORMATTER_PROP_ADDR_PADDING_ABSOLUTE, ZYDIS_PADDING_DISABLED);
   return formatter;
 }
+#else
+constexpr std::size_t kArm64InstructionBytes = 4;
 #endif
 
 }  // namespace
