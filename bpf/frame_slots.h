@@ -61,6 +61,7 @@ static __always_inline __u64 slot_instruction(const struct linked_walk* walk, co
 static __always_inline void slots_note(struct linked_walk* walk, const struct flamed_slot_layout* layout,
                                        struct known_codes* known, struct met_codes* met, const struct slot_frame* at,
                                        __u64 function, const int is_entered, int may_notify) {
+  __u32 is_new = 0;
   const __u64 code = linked_word((function & ~7ULL) + layout->code) & ~7ULL;
   if (!code) return;
 
@@ -69,12 +70,12 @@ static __always_inline void slots_note(struct linked_walk* walk, const struct fl
     walk->is_cut = 1;
     return;
   }
-  const __u64 check = linked_known_check(walk, &layout->identity, known, code);
+  const __u64 check = linked_known_check(walk, layout->check, layout->check_words, known, code, &is_new);
   if (!check) return;   /* another frame than the runtime's, or memory that is gone */
   FLAMED_OPAQUE(place); /* see linked_step() */
   struct flamed_linked_frame* frame = &walk->frames[place & (FLAMED_MAX_LINKED_FRAMES - 1)];
   frame->code = code >> 3 << FLAMED_INSTRUCTION_BITS | (is_entered ? 0 : slot_instruction(walk, layout, at, code));
-  if (walk->is_new && may_notify && !linked_is_met(walk, met, code, check)) walk->is_news = 1;
+  if (is_new && may_notify && !linked_is_met(walk, met, code, check)) walk->is_news = 1;
   frame->check = at->number << FLAMED_CHECK_BITS | check;
   walk->frame_count = walk->frame_count + 1;
 }

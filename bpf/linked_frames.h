@@ -17,9 +17,8 @@
 
 #define FLAMED_KNOWN_CODES 512 /* a power of two, as is the next one */
 #define FLAMED_MET_CODES 65536
-/* A code object that has been the same for this time is looked at once a second. Seconds are counted whole: it is one
- * at least. */
-#define FLAMED_OLD_CODE_SECONDS 2
+/* After this time a code object is looked at again. */
+#define FLAMED_KNOWN_CODE_SECONDS 1
 
 /* A code object that this CPU has met, and its check word. */
 struct known_code {
@@ -27,8 +26,6 @@ struct known_code {
   __u32 tgid;
   __u32 seconds; /* when the word was read */
   __u64 check;
-  __u32 since; /* when it was read for the first time */
-  __u32 reserved;
 };
 
 struct known_codes {
@@ -137,55 +134,27 @@ static __always_inline __u64 linked_instruction(const struct linked_walk* walk,
   return after < FLAMED_MOST_INSTRUCTION ? after : FLAMED_MOST_INSTRUCTION;
 }
 
-/* All ones if the word is not 0. Without a branch: those in the loop over frames multiply what the verifier goes
- * through. */
-static __always_inline __u64 linked_mask(__u64 word) {
-  __u64 sign = (word | (0 - word)) >> 63;
-  FLAMED_OPAQUE(sign);
-  return 0 - sign;
-}
-
-/*
- * Never 0, unless it can't be read. What is not in memory at the moment, such as a name, counts as 0. Without branches,
- * see linked_mask(): what a layout does not have is read, and multiplied by 0. Not on the stack, whose places the
- * verifier tells apart, too.
- */
-static __always_inline __u64 linked_check(struct linked_walk* walk, const struct flamed_code_identity* identity,
-                                          __u64 code) {
-  __u64* const words = walk->identity.words;
-  if (bpf_probe_read_user(words, sizeof(walk->identity.words), (void*)(code + identity->at))) return 0;
-  bpf_probe_read_user(&walk->identity.number, sizeof(walk->identity.number), (void*)(code + identity->number));
-  bpf_probe_read_user(&walk->identity.name, sizeof(__u64), (void*)(code + identity->name));
-  const __u64 name = walk->identity.name;
-  bpf_probe_read_user(&walk->identity.length, sizeof(__u64), (void*)(name + identity->name_length));
-  /* Its last letters, and the zero behind them. */
-  const __u64 length = walk->identity.length;
-  const __u64 last = (length - 7) & linked_mask(length >> 3);
-  bpf_probe_read_user(&walk->identity.end, sizeof(__u64), (void*)(name + identity->name_text + last));
+/* Never 0, unless it can't be read. */
+static __always_inline __u64 linked_check(__u32 offset, __u32 check_words, __u64 code) {
+  __u64 words[4] = {0, 0, 0, 0};
+  const __u32 bytes = 8U * check_words & 63U;
+  if (bytes > sizeof(words) || bpf_probe_read_user(words, bytes, (void*)(code + offset))) return 0;
   __u64 check = words[0] * 0x9e3779b97f4a7c15ULL ^ words[1] * 0xff51afd7ed558ccdULL;
-  check ^= words[2] * 0xc4ceb9fe1a85ec53ULL ^ identity->has_fourth * words[3] * 0xd6e8feb86659fd93ULL;
-  check ^= identity->has_number * (__u64)walk->identity.number * 0xa0761d6478bd642fULL;
-  check ^= identity->has_name * walk->identity.end * 0xe7037ed1a0b428dbULL;
+  check ^= words[2] * 0xc4ceb9fe1a85ec53ULL ^ words[3] * 0xd6e8feb86659fd93ULL;
   check ^= check >> 29;
   return (check * 0x9e3779b97f4a7c15ULL >> (64 - FLAMED_CHECK_BITS)) | 1;
 }
 
-/*
- * The check word of a code object: then walk->is_new, or as it was read in this second. What is replaced by other code
- * is mostly young, so only an old object is trusted.
- */
-static __always_inline __u64 linked_known_check(struct linked_walk* walk, const struct flamed_code_identity* identity,
-                                                struct known_codes* known, __u64 code) {
-  walk->is_new = 0;
+/* The check word of a code object, read again if that was some time ago: then `*is_new`. */
+static __always_inline __u64 linked_known_check(const struct linked_walk* walk, __u32 offset, __u32 check_words,
+                                                struct known_codes* known, __u64 code, __u32* is_new) {
   const __u64 hash = (code ^ (__u64)walk->tgid << 40) * 0x9e3779b97f4a7c15ULL;
   struct known_code* place = &known->codes[hash >> 32 & (FLAMED_KNOWN_CODES - 1)];
-  const __u64 is_other = (place->code ^ code) | (place->tgid ^ walk->tgid);
-  const __u64 is_young = ~linked_mask((place->seconds - place->since) / FLAMED_OLD_CODE_SECONDS);
-  if (!(is_other | (place->seconds ^ walk->now_seconds) | is_young)) return place->check;
-  const __u64 check = linked_check(walk, identity, code);
-  const __u64 is_changed = linked_mask(is_other | (place->check ^ check));
-  walk->is_new = 1;
-  place->since = (__u32)((place->since & ~is_changed) | (walk->now_seconds & is_changed));
+  if (place->code == code && place->tgid == walk->tgid &&
+      walk->now_seconds - place->seconds < FLAMED_KNOWN_CODE_SECONDS)
+    return place->check;
+  const __u64 check = linked_check(offset, check_words, code);
+  *is_new = 1;
   place->code = code;
   place->tgid = walk->tgid;
   place->seconds = walk->now_seconds;
@@ -267,6 +236,7 @@ static __always_inline void linked_copy_code(struct flamed_code_copy* copy, cons
  */
 static __always_inline int linked_step(struct linked_walk* walk, const struct flamed_linked_layout* layout,
                                        struct known_codes* known, struct met_codes* met, int may_notify) {
+  __u32 is_new = 0;
   const __u64 at = walk->at;
   const __u32 count = walk->frame_count;
   if (!at) return 0;
@@ -290,8 +260,8 @@ static __always_inline int linked_step(struct linked_walk* walk, const struct fl
   FLAMED_OPAQUE(place);
   struct flamed_linked_frame* frame = &walk->frames[place & (FLAMED_MAX_LINKED_FRAMES - 1)];
   frame->code = code >> 3 << FLAMED_INSTRUCTION_BITS | linked_instruction(walk, layout, first, code);
-  const __u64 check = linked_known_check(walk, &layout->identity, known, code);
-  if (walk->is_new) linked_note_new(walk, met, code, check, may_notify);
+  const __u64 check = linked_known_check(walk, layout->check, layout->check_words, known, code, &is_new);
+  if (is_new) linked_note_new(walk, met, code, check, may_notify);
   frame->check = (__u64)walk->call_count << FLAMED_CHECK_BITS | check;
   walk->frame_count = count + 1;
   if (layout->boundary_kind == FLAMED_BOUNDARY_MARKED && boundary) {

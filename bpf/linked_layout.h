@@ -53,19 +53,6 @@ struct flamed_code_copy {
   __u8 parts[FLAMED_CODE_PARTS][FLAMED_CODE_PART_BYTES];
 };
 
-/* What tells a code object from another one that has had its address: runtimes::CodeIdentity explains it. */
-struct flamed_code_identity {
-  __u16 at; /* in a code object, as are the next two: three words, or four */
-  __u16 number;
-  __u16 name;
-  __u16 name_length; /* in the name */
-  __u16 name_text;
-  __u8 has_fourth; /* 1, or 0: there is none; as are the next two */
-  __u8 has_number;
-  __u8 has_name;
-  __u8 reserved[3];
-};
-
 enum flamed_linked_instruction {
   FLAMED_INSTRUCTION_ADDRESS = 0,
   FLAMED_INSTRUCTION_BYTE_OFFSET = 1,
@@ -92,14 +79,14 @@ struct flamed_linked_layout {
   __u8 boundary_value;
   __u8 boundary_kind;    /* enum flamed_linked_boundary */
   __u8 instruction_kind; /* enum flamed_linked_instruction */
-  __u8 reserved;
+  __u8 check_words;      /* 1 to 4, in a code object from `check` on: what tells it from another one at its address */
+  __u16 check;
   __u16 first_instruction; /* in a code object */
   __u16 first_call;        /* with FLAMED_BOUNDARY_MARKED, in a thread state: the innermost call */
   __u16 next_call;         /* in a call */
   /* In a code object: the addresses of its name, file and lines, see flamed_code_copy; 0: they are not copied. */
   __u16 parts[FLAMED_CODE_PARTS - 1];
-  struct flamed_code_identity identity;
-  __u32 reserved_too;
+  __u16 reserved;
 };
 
 /*
@@ -118,10 +105,11 @@ struct flamed_slot_layout {
   __u8 guard;
   __u8 guard_register;
   __u8 instruction_register;
-  __u8 lowest;           /* of these places */
-  __u16 code;            /* in a function: the address of its code object */
-  __u8 instruction_kind; /* enum flamed_slot_instruction */
-  __u8 reserved;
+  __u8 lowest; /* of these places */
+  __u16 code;  /* in a function: the address of its code object */
+  __u16 check; /* as in flamed_linked_layout */
+  __u8 check_words;
+  __u8 instruction_kind;   /* enum flamed_slot_instruction */
   __u16 first_instruction; /* the number of the first one, or where it is in the code object */
   /*
    * While the innermost frame is being set up, the function is in a register: as long as the stack pointer is above the
@@ -130,7 +118,7 @@ struct flamed_slot_layout {
    */
   __u8 entry_function_register;
   __u8 entry_cfa_register;
-  struct flamed_code_identity identity;
+  __u8 reserved[6];
 };
 enum flamed_slot_instruction {
   FLAMED_SLOT_NUMBER = 0,  /* in the upper 32 bits, if the lower ones are 0; in the register it is alone */
@@ -186,13 +174,6 @@ struct linked_walk {
   __u64 last;         /* the frame before */
   __u64 window_start; /* address of words[0]; 0: there is nothing in it */
   __u64 words[FLAMED_LINKED_WORDS];
-  struct {
-    __u64 words[4];
-    __u32 number;
-    __u32 reserved;
-    __u64 name, length, end;
-  } identity;   /* of a code object, see struct flamed_code_identity */
-  __u64 is_new; /* it was read just now */
   struct {
     __u64 code, check;
   } copies[FLAMED_MOST_CODE_COPIES];

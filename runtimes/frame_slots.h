@@ -11,8 +11,6 @@
 #include <optional>
 #include <span>
 
-#include "runtimes/code_identity.h"
-
 namespace flamed::runtimes {
 
 struct FrameSlots {
@@ -42,7 +40,9 @@ struct FrameSlots {
   std::uint16_t code = 0;               ///< in a function: the address of its code object
   std::uint16_t first_instruction = 0;  ///< the number of the first one, or its offset in the code object
 
-  CodeIdentity identity;  ///< of code objects
+  /// In a code object: words of 8 bytes that tell it from another one that has had its address.
+  std::uint16_t check = 0;
+  std::uint8_t check_words = 0;
 
   [[nodiscard]] std::uint8_t lowest() const { return std::max({mark, function, instruction, guard}); }
   friend bool operator==(const FrameSlots&, const FrameSlots&) = default;

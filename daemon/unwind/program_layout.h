@@ -15,30 +15,13 @@
 
 namespace flamed::daemon {
 
-inline bool is_readable(const runtimes::CodeIdentity& identity) {
-  return identity.words >= runtimes::CodeIdentity::kFewestWords && identity.words <= runtimes::CodeIdentity::kMostWords;
-}
-
-inline flamed_code_identity as_program_identity(const runtimes::CodeIdentity& identity) {
-  flamed_code_identity to{};
-  to.at = identity.at;
-  to.has_fourth = identity.words == runtimes::CodeIdentity::kMostWords ? 1 : 0;
-  to.number = identity.number;
-  to.has_number = identity.number != 0 ? 1 : 0;
-  to.name = identity.name;
-  to.name_length = identity.name_length;
-  to.name_text = identity.name_text;
-  to.has_name = identity.name != 0 ? 1 : 0;
-  return to;
-}
-
 /// Empty: its frames are larger than the program's copies, or it has too few or too many places.
 inline std::optional<flamed_linked_layout> as_program_layout(const runtimes::LinkedFrames& frames) {
   flamed_linked_layout to{};
   const std::size_t places = frames.thread_states.size();
   if (places == 0 || places > std::size(to.places)) return std::nullopt;
   if (frames.innermost.empty() || frames.innermost.size() > 2) return std::nullopt;
-  if (!is_readable(frames.identity)) return std::nullopt;
+  if (frames.check_words == 0 || frames.check_words > 4) return std::nullopt;
   const int bytes = std::max({frames.code, frames.previous, frames.instruction, frames.boundary}) / 8 * 8 + 8;
   if (bytes >= FLAMED_LINKED_FRAME_BYTES) return std::nullopt;
 
@@ -58,7 +41,8 @@ inline std::optional<flamed_linked_layout> as_program_layout(const runtimes::Lin
   to.boundary_kind = static_cast<__u8>(frames.boundary_kind);
   to.instruction_kind = static_cast<__u8>(frames.instruction_kind);
   to.frame_bytes = static_cast<__u8>(bytes);
-  to.identity = as_program_identity(frames.identity);
+  to.check = frames.check;
+  to.check_words = frames.check_words;
   to.first_instruction = frames.first_instruction;
   to.first_call = frames.first_call;
   to.next_call = frames.next_call;
@@ -71,7 +55,7 @@ inline std::optional<flamed_slot_layout> as_program_layout(const runtimes::Frame
   static_assert(static_cast<int>(runtimes::FrameSlots::Instruction::kNumber) == FLAMED_SLOT_NUMBER &&
                 static_cast<int>(runtimes::FrameSlots::Instruction::kAddress) == FLAMED_SLOT_ADDRESS);
   const std::uint8_t lowest = frames.lowest();
-  if (!is_readable(frames.identity) || lowest >= FLAMED_SLOT_WORDS) return std::nullopt;
+  if (frames.check_words == 0 || frames.check_words > 4 || lowest >= FLAMED_SLOT_WORDS) return std::nullopt;
   flamed_slot_layout to{};
   to.mark = frames.mark;
   to.mark_bits = frames.mark_bits;
@@ -82,7 +66,8 @@ inline std::optional<flamed_slot_layout> as_program_layout(const runtimes::Frame
   to.instruction_register = frames.instruction_register;
   to.lowest = lowest;
   to.code = frames.code;
-  to.identity = as_program_identity(frames.identity);
+  to.check = frames.check;
+  to.check_words = frames.check_words;
   to.first_instruction = frames.first_instruction;
   to.instruction_kind = static_cast<__u8>(frames.instruction_kind);
   to.entry_function_register = frames.entry_function_register;

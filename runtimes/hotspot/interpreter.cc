@@ -7,7 +7,7 @@ namespace {
 constexpr std::uint32_t kWord = 8;
 /// Of offsets in a Method and a ConstMethod.
 constexpr std::uint32_t kMostOffset = 255;
-constexpr std::uint16_t kCheckWords = 4;
+constexpr std::uint8_t kCheckWords = 4;
 // DWARF numbers. See templateInterpreterGenerator_x86.cpp.
 constexpr std::uint8_t kRbx = 3;   // the Method, until its frame stands
 constexpr std::uint8_t kR13 = 13;  // the running bytecode; on entry the caller's stack pointer
@@ -39,8 +39,8 @@ std::optional<FrameSlots> interpreter_slots(const HotSpotLayout& layout) {
   slots.entry_function_register = kRbx;
   slots.entry_cfa_register = kR13;
   // The constants' address and sizes. The word before, a fingerprint, is computed when it is first needed.
-  slots.identity.at = static_cast<std::uint16_t>(methods.constants.offset);
-  slots.identity.words = kCheckWords;
+  slots.check = static_cast<std::uint16_t>(methods.constants.offset);
+  slots.check_words = kCheckWords;
   return slots;
 }
 

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "base/byte_reader.h"
-#include "runtimes/code_identity.h"
 #include "runtimes/hotspot/interpreter.h"
 #include "runtimes/hotspot/unsigned5.h"
+#include "runtimes/linked_frames.h"
 #include "runtimes/utf8.h"
 
 namespace flamed::runtimes {
@@ -376,7 +376,7 @@ Result<std::int32_t> HotSpotNames::bytecode_of(const HotSpotInterpreted& frame, 
     return static_cast<std::int32_t>(index);
   }
   std::array<std::uint64_t, 4> words{};
-  const auto checked = code->bytes().subspan(slots_->identity.at, sizeof(words));
+  const auto checked = code->bytes().subspan(slots_->check, sizeof(words));
   std::memcpy(words.data(), checked.data(), checked.size());
   if (check_word(words) != frame.check) return Error("another method is there by now");
   return frame.bytecode <= bytes ? static_cast<std::int32_t>(frame.bytecode) - 1 : HotSpotCall::kNotKnown;

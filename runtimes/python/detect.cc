@@ -125,7 +125,7 @@ class Detector {
       return std::move(status).error();
     }
     if (Status status = find_types(); !status) return std::move(status).error();
-    set_identity();
+    set_check();
     if (layout_.frames.thread_states.empty()) {
       if (Status status = find_thread_states(); !status) return std::move(status).error();
     }
@@ -292,20 +292,13 @@ class Detector {
     return {};
   }
 
-  /// From the file's name to the table of lines: three or four addresses of objects of its own. Then its first line and
-  /// its name.
-  void set_identity() {
-    const PythonObjects& objects = layout_.objects;
-    const int words = (objects.lines - objects.file) / 8 + 1;
-    CodeIdentity& identity = layout_.frames.identity;
-    identity.at = objects.file;
-    identity.words =
-        static_cast<std::uint16_t>(std::clamp<int>(words, CodeIdentity::kFewestWords, CodeIdentity::kMostWords));
-    identity.number = objects.first_line;
-    identity.name = objects.name;
-    identity.name_length = objects.string_length;
-    identity.name_text = objects.ascii_text;
-    layout_.frames.parts = {objects.name, objects.file, objects.lines};
+  /// From the file's name to the table of lines: three or four addresses of objects of its own.
+  void set_check() {
+    constexpr int kMostWords = 4;
+    const int words = (layout_.objects.lines - layout_.objects.file) / 8 + 1;
+    layout_.frames.check = layout_.objects.file;
+    layout_.frames.check_words = static_cast<std::uint8_t>(std::clamp(words, 1, kMostWords));
+    layout_.frames.parts = {layout_.objects.name, layout_.objects.file, layout_.objects.lines};
   }
 
   Status find_types() {

@@ -20,8 +20,6 @@ struct KnownVersion {
   std::uint16_t major = 0;
   std::uint16_t minor = 0;
   std::uint16_t shared_data = 8;
-  /// In a SharedFunctionInfo: a number that no other one has, up to 11.x the function's number in its script.
-  std::uint16_t shared_number = 52;
   bool scope_has_small_flags = true;  ///< a small integer, else a plain one
   bool scope_starts_early = false;
   std::uint16_t bytecode_positions = 32;
@@ -45,7 +43,6 @@ constexpr std::array<KnownVersion, 4> kKnownVersions{{
     {.major = 11, .minor = 3, .code_size = 56, .code_flags = 48, .code_data = 16, .code_positions = 24},
     {.major = 12,
      .minor = 4,
-     .shared_number = 56,
      .bytecode_positions = 24,
      .code_size = 52,
      .code_flags = 48,
@@ -53,7 +50,6 @@ constexpr std::array<KnownVersion, 4> kKnownVersions{{
      .code_positions = 16},
     {.major = 13,
      .minor = 6,
-     .shared_number = 64,
      .scope_has_small_flags = false,
      .scope_starts_early = true,
      .bytecode_positions = 24,
@@ -177,9 +173,8 @@ class Detector {
     objects.shared_token_offset = find({"class_SharedFunctionInfo__raw_function_token_offset__int16_t"});
     // Its name or ScopeInfo, what it knows of feedback, and its script. Among the numbers behind them are flags that
     // change when it is compiled.
-    layout_.frames.identity.at = objects.shared_name;
-    layout_.frames.identity.words = 3;
-    layout_.frames.identity.number = known.shared_number;
+    layout_.frames.check = objects.shared_name;
+    layout_.frames.check_words = 3;
 
     constexpr std::uint16_t kHead = 8;
     constexpr std::uint16_t kWord = 8;

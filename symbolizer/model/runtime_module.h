@@ -42,9 +42,9 @@ struct RuntimeCode {
 /// Where a process has what tells of its code. Passed on as it is in memory.
 struct RuntimeProcess {
   runtimes::RuntimeKind kind = runtimes::RuntimeKind::kPython;
-  std::uint8_t padding = 0;
-  runtimes::CodeIdentity identity;
-  std::uint16_t padding_too = 0;
+  std::uint8_t check_words = 0;
+  std::uint16_t check = 0;
+  std::uint32_t padding = 0;
   std::uint64_t base = 0;  ///< what was added to the module's addresses
   runtimes::PythonObjects python{};
   runtimes::V8Objects v8{};

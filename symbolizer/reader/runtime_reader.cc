@@ -21,6 +21,14 @@
 namespace flamed::symbolizer {
 namespace {
 
+/// Is it still the code that the sample met?
+bool is_unchanged(runtimes::RemoteMemory& memory, const RuntimeProcess& process, const RuntimeCode& code) {
+  std::array<std::uint64_t, 4> words{};
+  const auto used = std::span(words).first(std::min<std::size_t>(process.check_words, words.size()));
+  return memory.read(code.address + process.check, std::as_writable_bytes(used)) &&
+         runtimes::check_word(used) == code.check;
+}
+
 /// Empty: the file is none.
 using Layout = decltype(RuntimeModule::layout);
 Result<std::optional<Layout>> find_layout(ElfProgramImage& image) {
@@ -44,7 +52,7 @@ class FunctionReader {
     if (const Status status = fill(code, answer); !status) {
       answer = {};
       answer.why_not = status.error().message();
-    } else if (!runtimes::has_check_word(memory_, process_.identity, code.address, code.check)) {
+    } else if (!is_unchanged(memory_, process_, code)) {
       answer = {};
       answer.why_not = "another one is at its address by now";
     }

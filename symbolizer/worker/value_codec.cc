@@ -486,8 +486,8 @@ namespace {
 void encode_layout(WireWriter& to, const runtimes::PythonLayout& layout) {
   const auto& [version, frames, objects, interpreter, interpreter_bytes] = layout;
   const auto& [thread_states, thread_library, thread_id, innermost, code, previous, instruction, instruction_kind,
-               first_instruction, identity, parts, boundary_kind, boundary, boundary_value, first_call, next_call] =
-      frames;
+               first_instruction, check, check_words, parts, boundary_kind, boundary, boundary_value, first_call,
+               next_call] = frames;
   to.number(version.hex);
   to.number(version.knows_micro);
   to.array(std::span(&objects, 1));
@@ -497,12 +497,12 @@ void encode_layout(WireWriter& to, const runtimes::PythonLayout& layout) {
   to.number(thread_library);
   to.number(thread_id);
   to.array(std::span(innermost));
-  for (const std::uint16_t offset : {code, previous, instruction, first_instruction, parts[0], parts[1], parts[2],
-                                     boundary, first_call, next_call}) {
+  for (const std::uint16_t offset : {code, previous, instruction, first_instruction, check, parts[0], parts[1],
+                                     parts[2], boundary, first_call, next_call}) {
     to.number(offset);
   }
   to.number(instruction_kind);
-  to.array(std::span(&identity, 1));
+  to.number(check_words);
   to.number(boundary_kind);
   to.number(boundary_value);
 }
@@ -510,27 +510,25 @@ void encode_layout(WireWriter& to, const runtimes::PythonLayout& layout) {
 bool decode_layout(WireReader& from, runtimes::PythonLayout& layout) {
   auto& [version, frames, objects, interpreter, interpreter_bytes] = layout;
   auto& [thread_states, thread_library, thread_id, innermost, code, previous, instruction, instruction_kind,
-         first_instruction, identity, parts, boundary_kind, boundary, boundary_value, first_call, next_call] = frames;
+         first_instruction, check, check_words, parts, boundary_kind, boundary, boundary_value, first_call, next_call] =
+      frames;
   std::vector<runtimes::PythonObjects> read_objects;
   if (!from.number(version.hex) || !from.flag(version.knows_micro) || !from.array(read_objects, 1) ||
       !from.number(interpreter) || !from.number(interpreter_bytes) || !from.array(thread_states, 2) ||
       !read_enum(from, thread_library, kThreadLibraries) || !from.number(thread_id) || !from.array(innermost, 2)) {
     return false;
   }
-  for (std::uint16_t* const offset : {&code, &previous, &instruction, &first_instruction, &parts[0], &parts[1],
+  for (std::uint16_t* const offset : {&code, &previous, &instruction, &first_instruction, &check, &parts[0], &parts[1],
                                       &parts[2], &boundary, &first_call, &next_call}) {
     if (!from.number(*offset)) return false;
   }
-  std::vector<runtimes::CodeIdentity> identities;
-  if (!read_enum(from, instruction_kind, kInstructionKinds) || !from.array(identities, 1) ||
+  if (!read_enum(from, instruction_kind, kInstructionKinds) || !from.number(check_words) ||
       !read_enum(from, boundary_kind, kBoundaryKinds) || !from.number(boundary_value)) {
     return false;
   }
-  if (read_objects.size() != 1 || read_objects[0].lines_kind > runtimes::PythonLines::kLocations ||
-      identities.size() != 1) {
+  if (read_objects.size() != 1 || read_objects[0].lines_kind > runtimes::PythonLines::kLocations) {
     return from.damaged("a Python has no objects");
   }
-  identity = identities[0];
   objects = read_objects[0];
   const auto is_known = [](const runtimes::ThreadStatePlace& place) {
     return place.kind <= runtimes::ThreadStatePlace::Kind::kGlobal;

@@ -25,7 +25,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (words > 16) std::abort();
   }
   if (frames.guard != 0 && (frames.guard_register > 16 || frames.instruction_register > 16)) std::abort();
-  if (frames.identity.words == 0 || frames.identity.words > 4 || frames.code >= 1024 || frames.identity.at >= 1024)
-    std::abort();
+  if (frames.check_words == 0 || frames.check_words > 4 || frames.code >= 1024 || frames.check >= 1024) std::abort();
   return 0;
 }

@@ -54,8 +54,8 @@ flamed_slot_layout some_layout() {
   frames.instruction_register = 9;
   frames.code = 24;
   frames.first_instruction = 53;
-  frames.identity.at = 16;
-  frames.identity.words = 4;
+  frames.check = 16;
+  frames.check_words = 4;
   return *daemon::as_program_layout(frames);
 }
 
@@ -144,8 +144,8 @@ FrameSlots interpreted_slots() {
   frames.entry_cfa_register = 13;
   frames.code = 8;
   frames.first_instruction = 48;
-  frames.identity.at = 8;
-  frames.identity.words = 4;
+  frames.check = 8;
+  frames.check_words = 4;
   return frames;
 }
 
@@ -245,12 +245,12 @@ TEST_CASE("no more frames are noted than there is room for") {
 
 TEST_CASE("places out of reach have no layout") {
   FrameSlots frames;
-  frames.identity.words = 4;
+  frames.check_words = 4;
   frames.instruction = 16;
   CHECK_FALSE(daemon::as_program_layout(frames));
   frames.instruction = 5;
   CHECK(daemon::as_program_layout(frames));
-  frames.identity.words = 5;
+  frames.check_words = 5;
   CHECK_FALSE(daemon::as_program_layout(frames));
 }
 

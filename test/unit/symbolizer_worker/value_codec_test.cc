@@ -403,7 +403,7 @@ std::optional<RuntimeModule> some_python() {
   layout.frames.thread_states = {{runtimes::ThreadStatePlace::Kind::kThreadLocal, -24, 0},
                                  {runtimes::ThreadStatePlace::Kind::kThreadKey, 0, 0x254}};
   layout.frames.innermost = {72, 8};
-  layout.frames.identity.words = 4;
+  layout.frames.check_words = 4;
   layout.objects.code_type = 0x9000;
   layout.interpreter = 0x4000;
   module.layout = layout;
