@@ -54,7 +54,7 @@ std::uint64_t hash_of(std::string_view name, std::string_view module) {
 
 bool may_change(const InlineChain& chain) {
   return std::any_of(chain.begin(), chain.end(), [](const NamedFrame& frame) {
-    return frame.pending || !frame.reason.empty() || frame.kind == FrameKind::kJit;
+    return frame.pending || !frame.reason.empty() || frame.kind == FrameKind::kJit || frame.module == "[bpf]";
   });
 }
 

@@ -64,7 +64,7 @@ struct NamedFrame {
 using InlineChain = std::vector<NamedFrame>;
 
 /// Whether the same address may have other names the next time: names may still be loaded, and just-in-time compilers
-/// reuse their memory for other functions.
+/// reuse their memory for other functions, as the kernel does with that of BPF programs.
 [[nodiscard]] bool may_change(const InlineChain& chain);
 
 /// Memory of the chain in bytes, with its texts.

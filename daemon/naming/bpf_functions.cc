@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kMostPrograms = 16'384;
 constexpr std::uint32_t kMostFunctions = 1'024;
 
-void append_functions(int program, std::vector<symbolizer::KernelFunction>& functions) {
+void append_functions(int program, std::uint32_t id, std::vector<symbolizer::KernelFunction>& functions) {
   bpf_prog_info counts{};
   std::uint32_t size = sizeof(counts);
   if (::bpf_obj_get_info_by_fd(program, &counts, &size) != 0) return;
@@ -32,7 +32,7 @@ void append_functions(int program, std::vector<symbolizer::KernelFunction>& func
   size = sizeof(info);
   if (::bpf_obj_get_info_by_fd(program, &info, &size) != 0) return;
   for (std::size_t i = 0; i < wanted; ++i) {
-    if (starts[i] != 0 && lengths[i] != 0) functions.push_back({starts[i], lengths[i]});
+    if (starts[i] != 0 && lengths[i] != 0) functions.push_back({starts[i], lengths[i], id});
   }
 }
 
@@ -43,7 +43,7 @@ std::vector<symbolizer::KernelFunction> read_bpf_functions() {
   std::uint32_t id = 0;
   for (std::size_t i = 0; i < kMostPrograms && ::bpf_prog_get_next_id(id, &id) == 0; ++i) {
     // It may be unloaded by now.
-    if (const Fd program(::bpf_prog_get_fd_by_id(id)); program) append_functions(program.get(), functions);
+    if (const Fd program(::bpf_prog_get_fd_by_id(id)); program) append_functions(program.get(), id, functions);
   }
   return functions;
 }

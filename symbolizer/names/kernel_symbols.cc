@@ -222,14 +222,15 @@ Status KernelSymbols::load_locked() {
     try {
       Result<std::string> text = read_text();
       if (!text) return std::move(text).error();
-      return parse_kallsyms(*text, options_.bpf_functions ? options_.bpf_functions() : std::vector<KernelFunction>());
+      programs_ = read_programs();
+      return parse_kallsyms(*text, programs_);
     } catch (const std::exception& e) {
       return Error(std::string("reading /proc/kallsyms: ") + e.what());
     }
   }();
 
   std::lock_guard lock(mutex_);
-  loaded_at_ = clock_.monotonic();
+  loaded_at_ = compared_at_ = clock_.monotonic();
   ++stats_.loads;
   if (!loaded) {
     ++stats_.failed_loads;
@@ -252,6 +253,24 @@ void KernelSymbols::reload_after(std::int64_t interval_ns) {
   static_cast<void>(load_locked());  // the reason is kept in error_
 }
 
+std::vector<KernelFunction> KernelSymbols::read_programs() const {
+  std::vector<KernelFunction> programs;
+  if (options_.bpf_functions) programs = options_.bpf_functions();
+  std::sort(programs.begin(), programs.end());
+  return programs;
+}
+
+void KernelSymbols::reload_for_programs() {
+  const std::lock_guard lock(load_mutex_);
+  {
+    const std::lock_guard inner(mutex_);
+    const MonotonicTime now = clock_.monotonic();
+    if (compared_at_ && now.ns - compared_at_->ns < options_.min_reload_interval_ns) return;
+    compared_at_ = now;
+  }
+  if (read_programs() != programs_) static_cast<void>(load_locked());  // the reason is kept in error_
+}
+
 KernelSymbols::TablePtr KernelSymbols::table() const {
   std::lock_guard lock(mutex_);
   return table_;
@@ -270,12 +289,18 @@ Result<KernelSymbols::Name> KernelSymbols::find(std::uint64_t address) {
     return !loaded_at_ || clock_.monotonic().ns - loaded_at_->ns >= options_.max_age_ns;
   }();
   if (stale) reload_after(options_.max_age_ns);
-  if (std::optional<Name> name = look_up(table())) return std::move(*name);
+  std::optional<Name> name = look_up(table());
+  if (name && name->module == kBpfName) {
+    reload_for_programs();
+    name = look_up(table());
+  }
+  if (name) return std::move(*name);
 
   // Only the upper half of the address space is the kernel's: the file is not read again for an invalid address.
   if (address >> 63 != 0) {
     reload_after(options_.min_reload_interval_ns);
-    if (std::optional<Name> name = look_up(table())) return std::move(*name);
+    name = look_up(table());
+    if (name) return std::move(*name);
   }
   std::lock_guard lock(mutex_);
   if (!error_.empty()) return Error(error_);

@@ -4,6 +4,7 @@
 // BPF programs and trampolines. Any thread. The clock must outlive it.
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -21,10 +22,13 @@
 
 namespace flamed::symbolizer {
 
-/// The address range of a function's machine code.
+/// The address range of the machine code of a BPF program's function.
 struct KernelFunction {
   std::uint64_t start = 0;
   std::uint64_t bytes = 0;
+  std::uint32_t program = 0;  ///< its id, which no other program has had since boot
+
+  friend auto operator<=>(const KernelFunction&, const KernelFunction&) = default;
 };
 
 /// One reading of /proc/kallsyms. Immutable.
@@ -76,7 +80,9 @@ class KernelSymbols {
     std::int64_t min_reload_interval_ns = 30 * kNsPerSecond;
     /// Addresses of unloaded modules and BPF programs are reused, so names expire.
     std::int64_t max_age_ns = 10 * kNsPerMinute;
-    /// Returns the functions of BPF programs; called at each reading of the file, not by two threads at once.
+    /// Returns the functions of BPF programs, none if the kernel does not tell. Called at each reading of the file, and
+    /// before a program is named, at most once in `min_reload_interval_ns`: if others are loaded now, names expire at
+    /// once. Not called by two threads at once.
     std::function<std::vector<KernelFunction>()> bpf_functions{};
   };
 
@@ -115,6 +121,9 @@ class KernelSymbols {
   /// Reads the file again unless it was read less than `interval_ns` ago; one thread at a time, the others wait for its
   /// result.
   void reload_after(std::int64_t interval_ns);
+  /// Reads the file again if other BPF programs are loaded than when it was read.
+  void reload_for_programs();
+  [[nodiscard]] std::vector<KernelFunction> read_programs() const;
   Status load_locked();
 
   /// The file's text from its beginning.
@@ -123,12 +132,14 @@ class KernelSymbols {
   const Clock& clock_;
   const Options options_;
 
-  std::mutex load_mutex_;  ///< held while reading and parsing; taken before mutex_
+  std::mutex load_mutex_;                 ///< held while reading and parsing; taken before mutex_
+  std::vector<KernelFunction> programs_;  ///< guarded by load_mutex_: at the last load, sorted
 
-  mutable std::mutex mutex_;                ///< guards the members below; never held for long
-  TablePtr table_;                          ///< null until the first successful load
-  std::string error_;                       ///< why the last load failed
-  std::optional<MonotonicTime> loaded_at_;  ///< the last attempt, successful or not
+  mutable std::mutex mutex_;                  ///< guards the members below; never held for long
+  TablePtr table_;                            ///< null until the first successful load
+  std::string error_;                         ///< why the last load failed
+  std::optional<MonotonicTime> loaded_at_;    ///< the last attempt, successful or not
+  std::optional<MonotonicTime> compared_at_;  ///< when the programs were looked at last
   Stats stats_;
 };
 

@@ -45,7 +45,7 @@ inline constexpr std::size_t kRequestKinds = 14;
 constexpr const char* name_of(RequestKind kind) {
   constexpr std::array<const char*, kRequestKinds> kNames = {
       "inspect", "symbols",           "lines",   "unwind_rows",  "function_rows", "jit_symbols", "demangle",
-      "runtime", "runtime_functions", "hotspot", "hotspot_code", "hotspot_names", "container",     "instructions"};
+      "runtime", "runtime_functions", "hotspot", "hotspot_code", "hotspot_names", "container",   "instructions"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

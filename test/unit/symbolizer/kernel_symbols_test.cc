@@ -176,6 +176,27 @@ TEST_CASE("a module loaded later is found, but the file is read again only at a 
   CHECK(symbols.stats().loads == 2);
 }
 
+TEST_CASE("a BPF program that took the place of another one has its own name") {
+  ManualClock clock({0}, {0});
+  FakeKallsyms file("ffffffff81000000 T old\nffffffffc0000000 t bpf_prog_0123456789abcdef_before\t[bpf]\n");
+  std::uint32_t program = 7;
+  KernelSymbols symbols(clock, {.path = file.path(), .bpf_functions = [&] {
+                                  return std::vector{KernelFunction{kNew, 64, program}};
+                                }});
+  REQUIRE(symbols.load().ok());
+  clock.advance_ns(31 * kNsPerSecond);
+  CHECK(symbols.find(kNew)->name == "bpf_prog_0123456789abcdef_before");
+  CHECK(symbols.stats().loads == 1);
+
+  file.write("ffffffff81000000 T old\nffffffffc0000000 t bpf_prog_0123456789abcdef_after\t[bpf]\n");
+  program = 8;
+  clock.advance_ns(31 * kNsPerSecond);
+  CHECK(symbols.find(kOld).ok());
+  CHECK(symbols.stats().loads == 1);
+  CHECK(symbols.find(kNew)->name == "bpf_prog_0123456789abcdef_after");
+  CHECK(symbols.stats().loads == 2);
+}
+
 TEST_CASE("an address that can't be the kernel's does not make the file be read again") {
   ManualClock clock({0}, {0});
   FakeKallsyms file("ffffffff81000000 T old\n");
