@@ -59,12 +59,12 @@ describe("the page over a daemon that measures waits", () => {
     // The holder sleeps all the time, the main thread waits for its end, and the others want the mutex for four fifths of
     // the time and sleep for the rest. A visit finds all of these either here or there, so with 20 visits that is
     // 0.8 +- 0.09; on a busy machine sleep is found more often (docs/design/0026-waiting.md). Of five threads with as much
-    // waiting time each, three can wait for the lock, and one always sleeps.
+    // waiting time each, one always sleeps. The main thread counts as waiting for a lock until its stack has been read.
     const reasons = await page.$$eval("#reasons [data-reason]", (buttons) => buttons.map(({ dataset, textContent }) => [dataset.reason, parseFloat(/([\d.]+) %/.exec(textContent)[1])]));
     const share = Object.fromEntries(reasons);
     const said = await text(page, "#reasons");
     assert.ok(share.lock / (share.lock + share.sleep - 20) > 0.25, said);
-    assert.ok(share.lock < 62 && share.sleep > 18, said);
+    assert.ok(share.lock < 82 && share.sleep > 18, said);
     assert.ok(share.lock + share.sleep > 50, said);
     const frames = await mirror(page);
     const shown = frames.map(({ name }) => name);
