@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "test/catch.h"
@@ -59,21 +59,6 @@ JavaParts parts_since(const RunningDaemon& daemon, const ChildProcess& program, 
   return parts;
 }
 
-/// Waits for a stretch of samples that all have parts which `wanted` accepts: the program is where it stays, and its
-/// methods are compiled for good.
-bool has_settled(const RunningDaemon& daemon, const ChildProcess& program,
-                 const std::function<bool(const std::string&)>& wanted) {
-  constexpr std::uint64_t kStretch = 50;
-  const auto is_settled = [&] {
-    const std::string since = since_now();
-    if (!has_samples(daemon, program.pid(), kStretch, since)) return false;
-    const JavaParts parts = parts_since(daemon, program, since);
-    return parts.total >= kStretch / 2 &&
-           std::all_of(parts.counts.begin(), parts.counts.end(), [&](const auto& part) { return wanted(part.first); });
-  };
-  return RunningDaemon::eventually(seconds(60) * patience(), is_settled);
-}
-
 TEST_CASE("interpreted methods of a Java program have their names and lines", "[golden][java]") {
 #if !defined(__x86_64__)
   WARN("SKIP: HotSpot is read on x86-64 only");
@@ -90,7 +75,8 @@ TEST_CASE("interpreted methods of a Java program have their names and lines", "[
       INFO(java << " " << mode);
       ChildProcess program({java, "-Xint", "-cp", *classes, "JavaGolden", mode, "1000000"});
       const std::string expected = java_part(shown_stack(program));
-      CHECK(has_settled(daemon, program, [&](const std::string& part) { return part == expected; }));
+      // After the turns for a compiler.
+      std::this_thread::sleep_for(seconds(5) * patience());
       const std::string since = since_now();
       REQUIRE(has_samples(daemon, program.pid(), 300, since));
       const JavaParts parts = parts_since(daemon, program, since);
@@ -103,7 +89,7 @@ TEST_CASE("interpreted methods of a Java program have their names and lines", "[
     const std::string shown = java_part(shown_stack(program));
     const std::string caller = shown.substr(0, shown.rfind(':') + 1);
     const int first = std::stoi(shown.substr(caller.size())) + 3;
-    CHECK(has_settled(daemon, program, [&](const std::string& part) { return part.starts_with(caller); }));
+    std::this_thread::sleep_for(seconds(1));
     const std::string since = since_now();
     REQUIRE(has_samples(daemon, program.pid(), 300, since));
     const JavaParts parts = parts_since(daemon, program, since);
@@ -136,7 +122,15 @@ TEST_CASE("a Java program's stacks are those that it shows of itself, and need n
       INFO(java << " " << mode);
       ChildProcess program({java, "-cp", *classes, "JavaGolden", mode});
       const std::string expected = java_part(shown_stack(program));
-      CHECK(has_settled(daemon, program, [&](const std::string& part) { return part == expected; }));
+      const std::string profile = profile_of(program.pid()) + "&lines=1";
+      const auto is_shown = [&] {
+        const FoldedStacks stacks = daemon.folded(profile);
+        return std::any_of(stacks.begin(), stacks.end(),
+                           [&](const auto& stack) { return java_part(stack.first) == expected; });
+      };
+      CHECK(RunningDaemon::eventually(seconds(60) * patience(), is_shown));
+      // By now all that runs is compiled for good.
+      std::this_thread::sleep_for(seconds(5));
       const std::string since = since_now();
       REQUIRE(has_samples(daemon, program.pid(), 200, since));
       const JavaParts parts = parts_since(daemon, program, since);
