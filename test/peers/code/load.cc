@@ -63,7 +63,7 @@ __attribute__((noinline)) int copy(const std::vector<std::uint32_t>& from, std::
   int sum = 0;
   for (int round = 0; round < 40; ++round) {
     std::memcpy(to.data(), from.data(), from.size() * sizeof(from[0]));
-    sum += std::memcmp(to.data(), from.data(), from.size() * sizeof(from[0]));
+    if (std::memcmp(to.data(), from.data(), from.size() * sizeof(from[0])) != 0) ++sum;
   }
   return sum;
 }

@@ -153,7 +153,7 @@ TEST_CASE("a function outside of the file's code, or beyond the limit, has no in
   REQUIRE(disassembly.functions.size() == question.functions.size());
   // The second one is cut at the end of the code.
   CHECK(disassembly.functions[1].instructions.size() == 2);
-  for (const std::size_t i : {0, 2, 3, 4, 5}) CHECK(disassembly.functions[i].instructions.empty());
+  for (const std::size_t i : {0U, 2U, 3U, 4U, 5U}) CHECK(disassembly.functions[i].instructions.empty());
 }
 
 #endif

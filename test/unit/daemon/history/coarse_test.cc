@@ -48,7 +48,6 @@ using test::kAlice;
 using test::kBob;
 using test::kCountsAlone;
 using test::kServer;
-using test::kShell;
 using test::sample;
 using test::TestHistory;
 
@@ -268,7 +267,7 @@ TEST_CASE("whenever the making of stretches is cut off, the minutes are there un
   recorded.on_disk.reset();
   // What the disk has after so many steps: of the last one, before and after each of the two that replace the minutes.
   const auto copy = [&](const std::string& name) {
-    const std::string path = recorded.directory.path(name);
+    std::string path = recorded.directory.path(name);
     std::filesystem::copy(recorded.folder(), path, std::filesystem::copy_options::recursive);
     return path;
   };
