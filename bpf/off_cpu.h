@@ -71,8 +71,7 @@ struct flamed_wait_end {
 };
 
 /* Of the kernel stack of a waker: enough to find where an interrupt came in, which tells whether it was the thread's
- * doing.
- */
+ * doing. */
 #define FLAMED_WAKER_FRAMES 64
 
 /* A thread is woken from a wait whose stack was taken. */

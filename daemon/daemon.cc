@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/daemon.h"
-#include "daemon/containers/container_namer.h"
 
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -37,6 +36,7 @@
 #include "daemon/budget/cost_meter.h"
 #include "daemon/config/config.h"
 #include "daemon/config/refusal.h"
+#include "daemon/containers/container_namer.h"
 #include "daemon/daemon_sources.h"
 #include "daemon/flow/cpu_accounts.h"
 #include "daemon/flow/ingest.h"
