@@ -10,12 +10,13 @@ import re
 import sys
 
 WIDTH = 160
+DETAIL_WIDTH = 480  # what was expected, what was found, and the messages: of a failure that may not come again
 MOST_MESSAGES = 4  # of one failed expectation
 
 
-def shorten(text):
+def shorten(text, width):
     text = re.sub(r'[\x00-\x1f\x7f]+', ' ', text).strip()
-    return text if len(text) <= WIDTH else text[: WIDTH - 3] + '...'
+    return text if len(text) <= width else text[: width - 3] + '...'
 
 
 def catch2(output):
@@ -95,8 +96,8 @@ def main():
     with open(path, encoding='utf-8', errors='replace') as file:
         text = file.read()
     for line in of_meson(text) if text.startswith('{') else of_check(text):
-        indented = line.startswith('  ')
-        print('  ' + shorten(line) if indented else shorten(name + ': ' + line))
+        is_detail = line.startswith('  ')
+        print('  ' + shorten(line, DETAIL_WIDTH) if is_detail else shorten(name + ': ' + line, WIDTH))
 
 
 if __name__ == '__main__':

@@ -49,7 +49,7 @@ for version in "${versions[@]}"; do
     continue
   }
   FLAMED_BINARY=$build_dir/flamed FLAMED_VICTIMS=$folder \
-    "$source_dir/test/kernel/run.sh" "$build_dir/test/kernel/kernel_tests" '[go]' || failed+=("$version: the tests failed")
+    "$source_dir/test/kernel/run.py" "$build_dir/test/kernel/kernel_tests" '[go]' || failed+=("$version: the tests failed")
 done
 if ((${#failed[@]} > 0)); then
   printf 'Go %s\n' "${failed[@]}"

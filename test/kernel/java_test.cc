@@ -80,7 +80,7 @@ TEST_CASE("interpreted methods of a Java program have their names and lines", "[
       const std::string since = since_now();
       REQUIRE(has_samples(daemon, program.pid(), 300, since));
       const JavaParts parts = parts_since(daemon, program, since);
-      CAPTURE(expected, parts.stacks);
+      CAPTURE(parts.stacks, expected);
       CHECK(parts.total > 200);
       CHECK(static_cast<double>(parts.of(expected)) >= 0.99 * static_cast<double>(parts.total));
     }
@@ -129,14 +129,20 @@ TEST_CASE("a Java program's stacks are those that it shows of itself, and need n
                            [&](const auto& stack) { return java_part(stack.first) == expected; });
       };
       CHECK(RunningDaemon::eventually(seconds(60) * patience(), is_shown));
-      // By now all that runs is compiled for good.
-      std::this_thread::sleep_for(seconds(5));
-      const std::string since = since_now();
-      REQUIRE(has_samples(daemon, program.pid(), 200, since));
-      const JavaParts parts = parts_since(daemon, program, since);
-      CAPTURE(expected, parts.stacks);
-      CHECK(parts.total > 100);
-      CHECK(static_cast<double>(parts.of(expected)) >= 0.99 * static_cast<double>(parts.total));
+      // After the first five seconds all that runs is compiled for good, if the compilers got enough CPU time.
+      JavaParts parts;
+      bool are_equal = false;
+      for (int tries = 0; tries < 3 && !are_equal; ++tries) {
+        std::this_thread::sleep_for(seconds(5));
+        const std::string since = since_now();
+        REQUIRE(has_samples(daemon, program.pid(), 200, since));
+        parts = parts_since(daemon, program, since);
+        CHECK(parts.total > 100);
+        are_equal = static_cast<double>(parts.of(expected)) >= 0.99 * static_cast<double>(parts.total);
+        if (!are_equal) WARN(java << " " << mode << ": of " << parts.total << " samples\n" << parts.stacks);
+      }
+      CAPTURE(parts.stacks, expected);
+      CHECK(are_equal);
     }
   }
 }

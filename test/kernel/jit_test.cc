@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -26,13 +27,14 @@ constexpr const char* kChain = ";main;jit outer;jit:<b>middle;jit_work;";
 
 bool has_command(const std::string& name) { return std::system(("command -v " + name + " >/dev/null").c_str()) == 0; }
 
-/// The host's pid of the one process with this comm; 0 if there is none.
-pid_t pid_of(const RunningDaemon& daemon, const std::string& comm) {
-  const nlohmann::json answer = daemon.get_json("/processes");
-  for (const auto& process : answer["processes"]) {
-    if (process["comm"] == comm) return process["pid"];
-  }
-  return 0;
+/// The process that `parent` has started, once it runs the program `comm`; 0 if it does not yet.
+pid_t child_with(pid_t parent, const std::string& comm) {
+  const std::string process = "/proc/" + std::to_string(parent);
+  pid_t child = 0;
+  if (!(std::ifstream(process + "/task/" + std::to_string(parent) + "/children") >> child)) return 0;
+  std::string name;
+  std::getline(std::ifstream("/proc/" + std::to_string(child) + "/comm"), name);
+  return name == comm ? child : 0;
 }
 
 double share(const FoldedStacks& stacks, const std::string& part) {
@@ -92,8 +94,7 @@ TEST_CASE("a program in a container is named by the map in its own root, with th
                           "set -e; cd '" + path.parent_path().string() + "'; mount -t tmpfs tmpfs /tmp; exec ./" +
                               path.filename().string()});
   pid_t pid = 0;
-  REQUIRE(RunningDaemon::eventually(seconds(30), [&] { return (pid = pid_of(daemon, "victim_jit")) != 0; }));
-  REQUIRE(pid != container.pid());
+  REQUIRE(RunningDaemon::eventually(seconds(30), [&] { return (pid = child_with(container.pid(), "victim_jit")) != 0; }));
   REQUIRE(has_samples(daemon, pid, 200));
   CHECK(names_come(daemon, pid, kChain, 0.95));
   container.kill();

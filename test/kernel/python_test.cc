@@ -62,19 +62,26 @@ TEST_CASE("a Python program's stacks are those that it shows of itself", "[golde
                            [&](const auto& stack) { return expected.count(python_part(stack.first)) != 0; });
       };
       CHECK(RunningDaemon::eventually(seconds(30) * patience(), is_shown));
-      const std::string since = since_now();
-      REQUIRE(has_samples(daemon, program.pid(), 100, since));
-      const FoldedStacks stacks = daemon.folded(profile + since);
+      // Where other virtual machines take the CPUs away, names may come too late for a window of so few samples.
       std::string others;
-      std::uint64_t equal = 0;
-      for (const auto& [stack, count] : stacks) {
-        if (expected.count(python_part(stack)) != 0)
-          equal += count;
-        else
-          others += std::to_string(count) + " " + stack + "\n";
+      bool are_equal = false;
+      for (int tries = 0; tries < 3 && !are_equal; ++tries) {
+        const std::string since = since_now();
+        REQUIRE(has_samples(daemon, program.pid(), 100, since));
+        const FoldedStacks stacks = daemon.folded(profile + since);
+        others.clear();
+        std::uint64_t equal = 0;
+        for (const auto& [stack, count] : stacks) {
+          if (expected.count(python_part(stack)) != 0)
+            equal += count;
+          else
+            others += std::to_string(count) + " " + stack + "\n";
+        }
+        are_equal = static_cast<double>(equal) >= 0.99 * static_cast<double>(total(stacks));
+        if (!are_equal) WARN(python << " " << mode << ": of " << total(stacks) << " samples others are\n" << others);
       }
-      CAPTURE(*expected.begin(), others);
-      CHECK(static_cast<double>(equal) >= 0.99 * static_cast<double>(total(stacks)));
+      CAPTURE(others, *expected.begin());
+      CHECK(are_equal);
     }
   }
 }

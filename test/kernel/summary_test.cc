@@ -115,8 +115,10 @@ TEST_CASE("a summary says what is true of known loads") {
   {
     const std::string text = ask(pid(equal) + window);
     INFO("two equal functions:\n" << text);
-    CHECK(says(first_line(text),
-               R"(two functions share it: (first|second) \([45]\d %\) and (first|second) \([45]\d %\)\.)"));
+    // In one of twenty runs chance makes them differ by more than two standard deviations.
+    const bool is_shared = says(
+        first_line(text), R"(two functions share it: (first|second) \([45]\d %\) and (first|second) \([45]\d %\)\.)");
+    CHECK((is_shared || says(first_line(text), R"(the hottest function is (first|second) \(5[0-4] %\)\.)")));
   }
   {
     const std::string text = compare(pid(slower));

@@ -98,8 +98,17 @@ class Visits {
 
   [[nodiscard]] const Found& of(std::uint32_t tid) { return found_[tid]; }
 
+  /// Within 5 %, and what passes before a thread's first visit and after its last one.
+  [[nodiscard]] bool is_near(std::int64_t value, std::int64_t expected) const {
+    return std::abs(static_cast<double>(value - expected)) <=
+           0.05 * static_cast<double>(expected) + static_cast<double>(std::max<std::int64_t>(20 * kNsPerMs, 2 * longest_pause_ns_));
+  }
+
  private:
   void visit_all(std::uint32_t tgid) {
+    const MonotonicTime now = clock_.monotonic();
+    if (last_visit_) longest_pause_ns_ = std::max(longest_pause_ns_, now.ns - last_visit_->ns);
+    last_visit_ = now;
     for (;;) {
       const auto turn = program_.turn({.longest_ns = 50 * kNsPerMs, .old_stacks = 0});
       REQUIRE(turn);
@@ -165,6 +174,8 @@ class Visits {
   symbolizer::KernelSymbols symbols_{clock_};
   std::unordered_map<std::uint64_t, std::string> names_;
   std::map<std::uint32_t, Found> found_;
+  std::optional<MonotonicTime> last_visit_;
+  std::int64_t longest_pause_ns_ = 0;  ///< between visits of all threads; long where the CPUs are taken away
   std::set<std::tuple<std::uint32_t, std::uint64_t, bool>> seen_;
 };
 
@@ -224,11 +235,6 @@ TEST_CASE("a turn ends with as many threads as are to have their stacks read at 
   CHECK(visit_once({.longest_ns = kNsPerSecond, .new_stacks = 2}).second >= 3);
 }
 
-/// Within so much, or 20 ms: visits begin and end a little before or after the thread.
-bool is_near(std::int64_t value, std::int64_t expected, double tolerance) {
-  return std::abs(static_cast<double>(value - expected)) <= tolerance * static_cast<double>(expected) + 20e6;
-}
-
 /// A visit stands for more or less time, depending on when the next one comes: by how much more than the number of
 /// visits alone would let expect the sum may differ.
 constexpr double kUnequalTimes = 1.5;
@@ -243,8 +249,8 @@ TEST_CASE("sleeps of two kinds are found in proportion to their time, and all of
   INFO(found.text());
   INFO("by the kernel " << said[0].waited_ns << " and " << said[0].queued_ns << " in run queues");
   const std::int64_t found_ns = found.of("sleep") + found.of("poll");
-  CHECK(is_near(found_ns, said[0].waited_ns, 0.05));
-  CHECK(is_near(found.of("run_queue"), said[0].queued_ns, 0.05));
+  CHECK(visits.is_near(found_ns, said[0].waited_ns));
+  CHECK(visits.is_near(found.of("run_queue"), said[0].queued_ns));
   const double share = static_cast<double>(said[0].slept_ns) / static_cast<double>(said[0].waited_ns);
   CHECK(std::abs(static_cast<double>(found.of("sleep")) / static_cast<double>(found_ns) - share) <=
         kUnequalTimes * binomial_tolerance(found.visits, share) / found.visits);
@@ -263,7 +269,7 @@ TEST_CASE("threads that wait for a mutex are found in its futex") {
     INFO(found.text());
     INFO("by the kernel " << thread.waited_ns << ", slept " << thread.slept_ns);
     const std::int64_t found_ns = found.of("lock") + found.of("sleep");
-    CHECK(is_near(found_ns, thread.waited_ns, 0.05));
+    CHECK(visits.is_near(found_ns, thread.waited_ns));
     const double share = 1 - static_cast<double>(thread.slept_ns) / static_cast<double>(thread.waited_ns);
     CHECK(std::abs(static_cast<double>(found.of("lock")) / static_cast<double>(found_ns) - share) <=
           kUnequalTimes * binomial_tolerance(found.visits, share) / found.visits);
@@ -287,9 +293,9 @@ TEST_CASE("idle workers of a pool are found waiting for a signal, not for a lock
       CHECK(found.of("condition") == 0);
     } else {
       ++idle;
-      CHECK(is_near(found.of("condition"), thread.waited_ns, 0.05));
+      CHECK(visits.is_near(found.of("condition"), thread.waited_ns));
     }
-    CHECK(is_near(found.of("lock"), 0, 0));
+    CHECK(visits.is_near(found.of("lock"), 0));
   }
   CHECK(idle == 3);
 }
@@ -304,7 +310,7 @@ TEST_CASE("two ends of a pipe are found waiting for each other") {
     REQUIRE(found.visits > 20);
     INFO(found.text());
     INFO("by the kernel " << thread.waited_ns);
-    CHECK(is_near(found.of("pipe"), thread.waited_ns, 0.05));
+    CHECK(visits.is_near(found.of("pipe"), thread.waited_ns));
     CHECK(found.system_calls == std::set<std::int64_t>{SYS_read});
   }
 }
@@ -319,7 +325,7 @@ TEST_CASE("threads that want more than their CPU are found in its run queue") {
     REQUIRE(found.visits > 5);
     INFO(found.text());
     INFO("by the kernel " << thread.queued_ns);
-    CHECK(is_near(found.of("run_queue"), thread.queued_ns, 0.05));
+    CHECK(visits.is_near(found.of("run_queue"), thread.queued_ns));
   }
 }
 

@@ -124,7 +124,7 @@ for line in "${versions[@]}"; do
   status=0
   env "${variable[$kind]}=$work/$name/bin/$kind" "FLAMED_BINARY=$build_dir/flamed" \
     "FLAMED_VICTIMS=$build_dir/test/kernel/victims" \
-    "$source_dir/test/kernel/run.sh" "$build_dir/test/kernel/kernel_tests" "[golden][$kind]" 2>&1 | tee "$work/$name.log" || status=$?
+    "$source_dir/test/kernel/run.py" "$build_dir/test/kernel/kernel_tests" "[golden][$kind]" 2>&1 | tee "$work/$name.log" || status=$?
   if ((status == 0)) && ! grep -q SKIP "$work/$name.log" && grep -q '[1-9][0-9]* assertions in' "$work/$name.log"; then
     echo "RESULT pass $name"
   else

@@ -118,7 +118,7 @@ TEST_CASE("a disassembly comes back as it was, and no part of it does") {
 }
 
 TEST_CASE("a disassembly with functions or instructions elsewhere is damage") {
-  const auto is_damaged = [](Disassembly value) {
+  const auto is_damaged = [](const Disassembly& value) {
     const Bytes bytes = encoded(value);
     MemorySource source(bytes);
     WireReader reader(source, bytes.size());

@@ -120,7 +120,7 @@ TEST_CASE("a stack that is known better later replaces the one before, and all a
 
 TEST_CASE("who ended a wait stands in front of its reason, another user's thread without its name") {
   Fixture fixture;
-  for (const std::uint64_t number : {1, 2, 3, 4, 5}) fixture.add(101, number, 5, store::WaitReason::kPipe);
+  for (std::uint64_t number = 1; number <= 5; ++number) fixture.add(101, number, 5, store::WaitReason::kPipe);
   fixture.outcome.waker_stacks = {{5, 40}, {40, 30, 50}};
   fixture.outcome.wakers = {{{101, 1}, {200, 200, kOwner, "writer", 0}},
                             {{101, 2}, {201, 201, 4711, "secret", 0}},
