@@ -172,7 +172,8 @@ TEST_CASE("libraries that are loaded in each other's place are never confused") 
               << " truncated");
   CHECK(count_if(stacks, is_wrong) == 0);
   CHECK(told > 0.1);
-  CHECK(named > 0.8 * told * worked * static_cast<double>(total(stacks)));
+  // Records are skipped for seconds at a time, in which the program may have more or less CPU time than in others.
+  CHECK(named > 0.5 * told * worked * static_cast<double>(total(stacks)));
   const RunningDaemon::End end = daemon.end();
   INFO("lost" << end.losses);
   CHECK(end.lost == 0);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Marks of the real daemon: a program that restarted, and notes over its socket.
+#include <csignal>
+
 #include <algorithm>
 #include <string>
 
@@ -17,8 +19,8 @@ using std::chrono::seconds;
 TEST_CASE("a program that ends and begins again below its parent is a restart, and a note is set beside it") {
   RunningDaemon daemon;
   const std::string program = victim("known_chain");
-  // The second one ends by itself, since nobody else ends it.
-  ChildProcess shell({"sh", "-c", program + " & sleep 11; kill $!; wait $!; sleep 0.5; " + program + " 20000 & wait"});
+  ChildProcess shell({"sh", "-c", program + " & sleep 11; kill $!; wait $!; sleep 0.5; " + program +
+                                      " & trap \"kill $!\" TERM; wait"});
   const std::string tree = "/marks?tree=" + std::to_string(shell.pid());
 
   nlohmann::json restart;
@@ -49,6 +51,8 @@ TEST_CASE("a program that ends and begins again below its parent is a restart, a
   CHECK(marks.front()["text"] == "flamed started");
   // Programs of other tests may have restarted meanwhile.
   CHECK(std::any_of(marks.begin(), marks.end(), [](const auto& mark) { return mark["text"] == "deploy 1.2.3"; }));
+  shell.signal(SIGTERM);
+  CHECK(shell.wait(seconds(20)));
 }
 
 }  // namespace
