@@ -94,7 +94,8 @@ TEST_CASE("a program in a container is named by the map in its own root, with th
                           "set -e; cd '" + path.parent_path().string() + "'; mount -t tmpfs tmpfs /tmp; exec ./" +
                               path.filename().string()});
   pid_t pid = 0;
-  REQUIRE(RunningDaemon::eventually(seconds(30), [&] { return (pid = child_with(container.pid(), "victim_jit")) != 0; }));
+  REQUIRE(
+      RunningDaemon::eventually(seconds(30), [&] { return (pid = child_with(container.pid(), "victim_jit")) != 0; }));
   REQUIRE(has_samples(daemon, pid, 200));
   CHECK(names_come(daemon, pid, kChain, 0.95));
   container.kill();

@@ -19,8 +19,9 @@ using std::chrono::seconds;
 TEST_CASE("a program that ends and begins again below its parent is a restart, and a note is set beside it") {
   RunningDaemon daemon;
   const std::string program = victim("known_chain");
-  ChildProcess shell({"sh", "-c", program + " & sleep 11; kill $!; wait $!; sleep 0.5; " + program +
-                                      " & trap \"kill $!\" TERM; wait"});
+  ChildProcess shell(
+      {"sh", "-c",
+       program + " & sleep 11; kill $!; wait $!; sleep 0.5; " + program + " & trap \"kill $!\" TERM; wait"});
   const std::string tree = "/marks?tree=" + std::to_string(shell.pid());
 
   nlohmann::json restart;

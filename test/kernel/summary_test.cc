@@ -58,8 +58,9 @@ TEST_CASE("a summary says what is true of known loads") {
   ChildProcess slower({victim("slower"), "200"});
   ChildProcess nameless({stripped.program()});
   ChildProcess reader({victim("system_calls")});
-  ChildProcess family({"sh", "-c", victim("known_chain") + " 20000 & first=$!; " + victim("known_chain") +
-                                       " 20000 & trap \"kill $first $!\" TERM; wait"});
+  ChildProcess family({"sh", "-c",
+                       victim("known_chain") + " 20000 & first=$!; " + victim("known_chain") +
+                           " 20000 & trap \"kill $first $!\" TERM; wait"});
   ChildProcess sleeper({"sleep", "600"});
   ChildProcess waiter({"sh", "-c", "while sleep 0.05; do :; done"});
   ChildProcess ended({victim("known_chain"), "300"});

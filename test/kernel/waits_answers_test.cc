@@ -243,8 +243,8 @@ TEST_CASE("a program that waits for its disk, in fsync and in page faults") {
       WARN(kind << " did not wait: the file system is in memory");
       continue;
     }
-    // On a busy machine most visits find it in a run queue, and its waiting time is left to the others. A few visits may
-    // all have found it there.
+    // On a busy machine most visits find it in a run queue, and its waiting time is left to the others. A few visits
+    // may all have found it there.
     if (visited().heard(kind).longest_round_s < 4) CHECK(of(waits, reason) > 0);
     CHECK(of(waits, reason) <= 1.05 * said[0].waited_s + 0.1);
   }

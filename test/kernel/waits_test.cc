@@ -101,7 +101,8 @@ class Visits {
   /// Within 5 %, and what passes before a thread's first visit and after its last one.
   [[nodiscard]] bool is_near(std::int64_t value, std::int64_t expected) const {
     return std::abs(static_cast<double>(value - expected)) <=
-           0.05 * static_cast<double>(expected) + static_cast<double>(std::max<std::int64_t>(20 * kNsPerMs, 2 * longest_pause_ns_));
+           0.05 * static_cast<double>(expected) +
+               static_cast<double>(std::max<std::int64_t>(20 * kNsPerMs, 2 * longest_pause_ns_));
   }
 
  private:
