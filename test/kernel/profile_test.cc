@@ -152,7 +152,7 @@ TEST_CASE("a program whose file was deleted, or replaced by another, while it ra
   std::filesystem::remove(file);
   if (replaced) std::filesystem::copy_file(victim("system_calls"), file);
 
-  // On an emulated machine a quarter of its samples are from before main().
+  // Samples of its start, from before main(), do not count.
   static_cast<void>(profile_once_seen(daemon, program.pid(), ";main;outer;middle;", 1));
   const std::string since = since_now();
   REQUIRE(has_samples(daemon, program.pid(), 100, since));

@@ -52,7 +52,7 @@ def main():
             print(f'the test has left a process: {pid} {command_of(pid)}')
             os.kill(pid, signal.SIGKILL)
         status = status or 1
-        time.sleep(0.1)
+        deadline = time.monotonic() + 1
     return status if status >= 0 else 128 - status
 
 

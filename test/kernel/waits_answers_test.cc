@@ -245,7 +245,12 @@ TEST_CASE("a program that waits for its disk, in fsync and in page faults") {
     }
     // On a busy machine most visits find it in a run queue, and its waiting time is left to the others. A few visits
     // may all have found it there.
-    if (visited().heard(kind).longest_round_s < 4) CHECK(of(waits, reason) > 0);
+    const double round_s = visited().heard(kind).longest_round_s;
+    if (round_s < 4) {
+      CHECK(of(waits, reason) > 0);
+    } else {
+      WARN("not checked whether " << kind << " was found waiting: rounds took up to " << round_s << " s");
+    }
     CHECK(of(waits, reason) <= 1.05 * said[0].waited_s + 0.1);
   }
 }
