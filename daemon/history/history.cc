@@ -217,7 +217,7 @@ Status History::coarsen_next() {
     if (!*is_whole) continue;
     const auto nobody_reads = past_.pause();
     past_.look_again();
-    const Status replaced = archive_.replace(coarse_number_);
+    Status replaced = archive_.replace(coarse_number_);
     coarsening_.reset();
     return replaced;
   }

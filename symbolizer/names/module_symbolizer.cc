@@ -426,7 +426,7 @@ std::vector<DemangledName> ModuleSymbolizer::demangle(std::span<const std::strin
 
 namespace {
 
-MachineCode no_code(std::string reason) { return {clean_name(reason), {}}; }
+MachineCode no_code(std::string_view reason) { return {clean_name(reason), {}}; }
 
 /// The functions that have the places, each once. `has_all`: each place has one.
 DisassemblyQuestion functions_at(const ElfSymbols& symbols, std::span<const std::uint64_t> offsets, bool& has_all) {
