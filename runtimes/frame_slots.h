@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // FrameSlots: where frames of a runtime that keeps frame pointers have what they run. Numbers only, like LinkedFrames:
-// one pass of the kernel program reads those of all such runtimes (bpf/frame_slots.h). read_slots() does the same with
-// a stack that was copied.
+// one pass of the kernel program reads those of all such runtimes (bpf/walk/frame_slots.h). read_slots() does the same
+// with a stack that was copied.
 #pragma once
 
 #include <algorithm>

@@ -72,7 +72,7 @@ struct LinkedFrames {
 };
 
 /// What tells a code object from another one that has had its address, of the words that the layout names; the kernel
-/// program computes the same (bpf/linked_frames.h). Never 0.
+/// program computes the same (bpf/walk/linked_frames.h). Never 0.
 inline std::uint64_t check_word(std::span<const std::uint64_t> words) {
   constexpr std::array<std::uint64_t, 4> kFactors{0x9e3779b97f4a7c15ULL, 0xff51afd7ed558ccdULL, 0xc4ceb9fe1a85ec53ULL,
                                                   0xd6e8feb86659fd93ULL};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // walk_stack: a whole stack from a thread's registers and memory, by the rules of its code. The kernel program walks
-// likewise (bpf/unwind_walk.h). guess_stack: what may lie above code that has no rules.
+// likewise (bpf/walk/unwind_walk.h). guess_stack: what may lie above code that has no rules.
 #pragma once
 
 #include <algorithm>

@@ -57,7 +57,7 @@ class JavaStacks {
   /// now or later. False: none of the frames is in a code heap that can be read, so the caller stores it.
   bool take(const symbolizer::Process& process, const store::StackSample& sample, std::size_t native,
             std::span<const InterpretedFrame> interpreted);
-  /// With the frames that the kernel program has found (bpf/frame_slots.h).
+  /// With the frames that the kernel program has found (bpf/walk/frame_slots.h).
   bool take(const symbolizer::Process& process, const store::StackSample& sample, std::size_t native,
             const LinkedStack& linked);
 

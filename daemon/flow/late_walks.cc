@@ -123,7 +123,7 @@ LateWalks::Walked LateWalks::walk(const StackSlices::Slice& slice, const Process
   return {std::move(stack), false, std::move(interpreted)};
 }
 
-/// As the kernel program's pass (bpf/frame_slots.h), but the slice has no more than the stack.
+/// As the kernel program's pass (bpf/walk/frame_slots.h), but the slice has no more than the stack.
 std::vector<InterpretedFrame> LateWalks::interpreted_frames(const StackSlices::Slice& slice, const ProcessId& process,
                                                             std::span<const std::uint64_t> stepped_by) const {
   std::vector<InterpretedFrame> frames;

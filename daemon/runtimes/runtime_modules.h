@@ -74,7 +74,7 @@ class RuntimeModules {
     std::string version;       ///< "Python 3.13.5"; empty: not known
     std::string how;           ///< how its frames are found; empty: they are not
     std::string missing;       ///< what can't be read, and why; empty: nothing
-    bool is_by_slots = false;  ///< its frames are read by frame pointers, see bpf/frame_slots.h
+    bool is_by_slots = false;  ///< its frames are read by frame pointers, see bpf/walk/frame_slots.h
   };
   [[nodiscard]] std::vector<Fact> facts() const;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Addresses and layout of the running kernel's own unwind tables (ORC, on x86-64), which bpf/kernel_walk.h needs to
-// walk kernel stacks. Any thread.
+// Addresses and layout of the running kernel's own unwind tables (ORC, on x86-64), which bpf/walk/kernel_walk.h needs
+// to walk kernel stacks. Any thread.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// KernelProgram: bpf/sampler.bpf.c loaded into the kernel, with its maps, and WalkPrograms, which it calls to
+// KernelProgram: bpf/sampler/sampler.bpf.c loaded into the kernel, with its maps, and WalkPrograms, which it calls to
 // walk stacks. Only kernel_program.cc uses libbpf.
 //
 // Belongs to the reader thread, except functions marked otherwise.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sampler: the user-space half of bpf/sampler.bpf.c. Loads the program, keeps one timer, one ring of samples and
-// one perf buffer for the kernel's side band on every online CPU, through hotplug and suspend, and drains them.
+// Sampler: the user-space half of bpf/sampler/sampler.bpf.c. Loads the program, keeps one timer, one ring of samples
+// and one perf buffer for the kernel's side band on every online CPU, through hotplug and suspend, and drains them.
 //
 // Belongs to the reader thread, except functions marked otherwise.
 #pragma once

@@ -3,7 +3,7 @@
 
 #include <bit>
 
-#include "bpf/unwind_search.h"
+#include "bpf/walk/unwind_search.h"
 
 namespace flamed::daemon {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// look_up_rule: finds a rule in the unwind tables as the kernel program does (bpf/unwind_walk.h).
+// look_up_rule: finds a rule in the unwind tables as the kernel program does (bpf/walk/unwind_walk.h).
 #pragma once
 
 #include <cstdint>

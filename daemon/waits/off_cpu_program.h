@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// OffCpuProgram: bpf/off_cpu.bpf.c in the kernel: counts the waits of all threads of some processes, exactly, and takes
-// stacks of some of them. It runs at every switch of the machine from attach() to detach(), and never otherwise.
+// OffCpuProgram: bpf/waits/off_cpu.bpf.c in the kernel: counts the waits of all threads of some processes, exactly, and
+// takes stacks of some of them. It runs at every switch of the machine from attach() to detach(), and never otherwise.
 //
 // Belongs to one thread at a time.
 #pragma once

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// WaitProgram: bpf/waits.bpf.c loaded into the kernel. Each turn() visits threads of this host, in the order of their
-// tids, from where the last one ended; threads that are in another wait than at their last visit leave a record.
+// WaitProgram: bpf/waits/waits.bpf.c loaded into the kernel. Each turn() visits threads of this host, in the order of
+// their tids, from where the last one ended; threads that are in another wait than at their last visit leave a record.
 //
 // Belongs to the thread that makes the turns, except records(), which belongs to the reader.
 #pragma once

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Walks each sampled kernel stack by bpf/kernel_walk.h and by bpf_get_stack(), and compares the results. For
+ * Walks each sampled kernel stack by bpf/walk/kernel_walk.h and by bpf_get_stack(), and compares the results. For
  * kernel_walk_test.cc.
  */
 #include <linux/bpf.h>
@@ -9,8 +9,8 @@
 #include <bpf/bpf_helpers.h>
 
 #include "bpf/events.h"
-#include "bpf/kernel_walk.h"
-#include "bpf/user_registers.h"
+#include "bpf/kernel/user_registers.h"
+#include "bpf/walk/kernel_walk.h"
 #include "kernel_walk_check.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

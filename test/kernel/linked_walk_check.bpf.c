@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Walks the linked frames of one process by bpf/linked_frames.h at each tick of a timer. For linked_walk_test.cc. */
+/* Walks the linked frames of one process by bpf/walk/linked_frames.h at each tick of a timer. For linked_walk_test.cc.
+ */
 #include <linux/bpf.h>
 #include <linux/bpf_perf_event.h>
 
 #include <bpf/bpf_helpers.h>
 
-#include "bpf/linked_frames.h"
-#include "bpf/thread_pointer.h"
+#include "bpf/kernel/thread_pointer.h"
+#include "bpf/walk/linked_frames.h"
 #include "linked_walk_check.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -15,7 +15,7 @@
 
 #define bpf_probe_read_user(to, size, from) \
   (static_cast<void>(to), static_cast<void>(size), static_cast<void>(from), -1)
-#include "bpf/linked_frames.h"
+#include "bpf/walk/linked_frames.h"
 #undef bpf_probe_read_user
 
 #include "base/handle.h"

@@ -6,7 +6,7 @@
 #include "test/catch.h"
 #include "test/unit/bpf/user_memory.h"
 
-// Replaces bpf/user_registers.h, which needs the kernel's helpers, with the part that the walk uses.
+// Replaces bpf/kernel/user_registers.h, which needs the kernel's helpers, with the part that the walk uses.
 #define FLAMED_BPF_USER_REGISTERS_H
 #define bpf_probe_read_user(to, size, from) \
   flamed::test::read_current_memory(to, size, reinterpret_cast<std::uint64_t>(from))
@@ -14,7 +14,7 @@ struct user_registers {
   unsigned long long pc, sp, fp, lr;
   unsigned is_32bit;
 };
-#include "bpf/frame_pointer_walk.h"
+#include "bpf/walk/frame_pointer_walk.h"
 
 namespace flamed {
 namespace {

@@ -12,7 +12,7 @@
   flamed::test::read_current_memory(to, size, reinterpret_cast<std::uint64_t>(from))
 #define bpf_probe_read_kernel(to, size, from) \
   flamed::test::read_current_memory(to, size, reinterpret_cast<std::uint64_t>(from))
-#include "bpf/kernel_hops.h"
+#include "bpf/walk/kernel_hops.h"
 
 namespace flamed {
 namespace {

@@ -12,7 +12,7 @@
 #define bpf_probe_read_user(to, size, from) \
   flamed::test::read_current_memory(to, size, reinterpret_cast<std::uint64_t>(from))
 #define FLAMED_THREAD_POINTER() 0
-#include "bpf/known_sites.h"
+#include "bpf/walk/known_sites.h"
 
 namespace flamed {
 namespace {

@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "bpf/site_owners.h"
+#include "bpf/walk/site_owners.h"
 #include "test/catch.h"
 
 namespace flamed {

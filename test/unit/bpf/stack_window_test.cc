@@ -25,7 +25,7 @@ long counted_read(void* to, std::size_t size, std::uint64_t address) {
 }  // namespace flamed::test
 
 #define bpf_probe_read_user(to, size, from) flamed::test::counted_read(to, size, reinterpret_cast<std::uint64_t>(from))
-#include "bpf/stack_window.h"
+#include "bpf/walk/stack_window.h"
 
 namespace flamed {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "test/catch.h"
 
-#include "bpf/unwind_search.h"
+#include "bpf/walk/unwind_search.h"
 
 namespace flamed {
 namespace {

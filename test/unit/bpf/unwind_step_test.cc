@@ -17,9 +17,9 @@
 namespace flamed {
 constexpr std::uint64_t kThreadPointer = 0x7ffc00001400;
 }
-#include "bpf/known_sites.h"
-#include "bpf/unwind_search.h"
-#include "bpf/unwind_step.h"
+#include "bpf/walk/known_sites.h"
+#include "bpf/walk/unwind_search.h"
+#include "bpf/walk/unwind_step.h"
 
 namespace flamed {
 namespace {

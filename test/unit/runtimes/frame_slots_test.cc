@@ -32,7 +32,7 @@ long read_slot_words(void* to, std::size_t size, std::uint64_t address) {
 
 #define bpf_probe_read_user(to, size, from) \
   flamed::runtimes::read_slot_words(to, size, reinterpret_cast<std::uint64_t>(from))
-#include "bpf/frame_slots.h"
+#include "bpf/walk/frame_slots.h"
 #include "daemon/unwind/program_layout.h"
 #include "runtimes/linked_frames.h"
 

@@ -32,7 +32,7 @@ long read_walked_memory(void* to, std::size_t size, std::uint64_t address) {
 
 #define bpf_probe_read_user(to, size, from) \
   flamed::runtimes::read_walked_memory(to, size, reinterpret_cast<std::uint64_t>(from))
-#include "bpf/linked_frames.h"
+#include "bpf/walk/linked_frames.h"
 #include "test/unit/runtimes/program_layout.h"
 
 namespace flamed::runtimes {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // SliceRing: a ring of slices in plain memory, and slices written as the kernel program writes them
-// (bpf/slice_stack.h).
+// (bpf/sampler/slice_stack.h).
 #pragma once
 
 #include <algorithm>

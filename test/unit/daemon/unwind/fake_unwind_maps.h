@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "bpf/unwind_search.h"
+#include "bpf/walk/unwind_search.h"
 #include "daemon/unwind/rule_look_up.h"
 #include "daemon/unwind/unwind_maps.h"
 #include "unwinder/rule.h"

@@ -6,8 +6,8 @@
 #ifndef FLAMED_BPF_UNWIND_SEARCH_H
 #define FLAMED_BPF_UNWIND_SEARCH_H
 
-#include "opaque.h"
-#include "unwind_tables.h"
+#include "bpf/kernel/opaque.h"
+#include "bpf/unwind_tables.h"
 
 #ifndef __always_inline
 #define __always_inline inline __attribute__((always_inline))

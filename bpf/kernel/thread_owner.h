@@ -11,7 +11,7 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
-#include "events.h"
+#include "bpf/events.h"
 #include "kernel_types.h"
 #include "pointer_kinds.h"
 

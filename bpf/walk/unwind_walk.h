@@ -8,8 +8,8 @@
 
 #include <bpf/bpf_helpers.h>
 
-#include "events.h"
-#include "unwind_tables.h"
+#include "bpf/events.h"
+#include "bpf/unwind_tables.h"
 
 #include "known_sites.h"
 #include "site_owners.h"

@@ -13,10 +13,10 @@
 #ifndef FLAMED_BPF_KNOWN_SITES_H
 #define FLAMED_BPF_KNOWN_SITES_H
 
+#include "bpf/unwind_tables.h"
 #include "stack_window.h"
 #include "unwind_search.h"
 #include "unwind_step.h"
-#include "unwind_tables.h"
 
 #define FLAMED_SITES 256 /* of each process: 4 KiB, in sets of two */
 #define FLAMED_SITES_PER_LINE 4

@@ -8,8 +8,8 @@
 
 #include <linux/types.h>
 
-#include "linked_layout.h"
-#include "opaque.h"
+#include "bpf/kernel/opaque.h"
+#include "bpf/linked_layout.h"
 
 #ifndef __always_inline
 #define __always_inline inline __attribute__((always_inline))

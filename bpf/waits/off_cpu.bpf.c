@@ -12,8 +12,8 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
-#include "kernel_types.h"
-#include "off_cpu.h"
+#include "bpf/kernel/kernel_types.h"
+#include "bpf/off_cpu.h"
 #include "wait_record.h"
 #include "waiting_task.h"
 

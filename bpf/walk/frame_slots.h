@@ -8,8 +8,8 @@
 #ifndef FLAMED_BPF_FRAME_SLOTS_H
 #define FLAMED_BPF_FRAME_SLOTS_H
 
+#include "bpf/stack_slice.h"
 #include "linked_frames.h"
-#include "stack_slice.h"
 
 /* What a pass needs of the native walk. */
 struct slot_frame {

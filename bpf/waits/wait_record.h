@@ -8,12 +8,12 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
-#include "dumpable.h"
-#include "kernel_types.h"
-#include "pointer_kinds.h"
-#include "thread_owner.h"
-#include "user_registers.h"
-#include "visits.h"
+#include "bpf/kernel/dumpable.h"
+#include "bpf/kernel/kernel_types.h"
+#include "bpf/kernel/pointer_kinds.h"
+#include "bpf/kernel/thread_owner.h"
+#include "bpf/kernel/user_registers.h"
+#include "bpf/visits.h"
 #include "waiting_task.h"
 
 static __always_inline void describe_thread(struct task_struct* task, struct flamed_sample* sample) {

@@ -6,14 +6,14 @@
 #ifndef FLAMED_BPF_UNWIND_STEP_H
 #define FLAMED_BPF_UNWIND_STEP_H
 
-#include "stack_slice.h"
+#include "bpf/stack_slice.h"
+#include "bpf/unwind_tables.h"
 #include "stack_window.h"
 #include "unwind_search.h"
-#include "unwind_tables.h"
 
 /* Where tests on the host define bpf_probe_read_user(), they define this, too. */
 #ifndef FLAMED_THREAD_POINTER
-#include "thread_pointer.h"
+#include "bpf/kernel/thread_pointer.h"
 #define FLAMED_THREAD_POINTER() thread_pointer()
 #endif
 

@@ -10,21 +10,21 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
-#include "dumpable.h"
-#include "events.h"
-#include "frame_pointer_walk.h"
-#include "frame_slots.h"
-#include "kernel_types.h"
-#include "kernel_walk.h"
-#include "linked_frames.h"
-#include "opaque.h"
-#include "pointer_kinds.h"
-#include "sample_ring.h"
+#include "bpf/events.h"
+#include "bpf/kernel/dumpable.h"
+#include "bpf/kernel/kernel_types.h"
+#include "bpf/kernel/opaque.h"
+#include "bpf/kernel/pointer_kinds.h"
+#include "bpf/kernel/thread_owner.h"
+#include "bpf/kernel/thread_pointer.h"
+#include "bpf/kernel/user_registers.h"
+#include "bpf/sample_ring.h"
+#include "bpf/walk/frame_pointer_walk.h"
+#include "bpf/walk/frame_slots.h"
+#include "bpf/walk/kernel_walk.h"
+#include "bpf/walk/linked_frames.h"
+#include "bpf/walk/unwind_walk.h"
 #include "slice_stack.h"
-#include "thread_owner.h"
-#include "thread_pointer.h"
-#include "unwind_walk.h"
-#include "user_registers.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 

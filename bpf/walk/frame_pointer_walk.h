@@ -9,9 +9,9 @@
 #ifndef FLAMED_BPF_FRAME_POINTER_WALK_H
 #define FLAMED_BPF_FRAME_POINTER_WALK_H
 
-#include "events.h"
-#include "opaque.h"
-#include "user_registers.h"
+#include "bpf/events.h"
+#include "bpf/kernel/opaque.h"
+#include "bpf/kernel/user_registers.h"
 
 struct pointer_walk {
   __u64 fp;     /* of the next frame record, in the walked program's memory */

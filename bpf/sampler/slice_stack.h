@@ -8,12 +8,12 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
+#include "bpf/kernel/kernel_types.h"
+#include "bpf/kernel/opaque.h"
+#include "bpf/kernel/pointer_kinds.h"
+#include "bpf/kernel/user_registers.h"
+#include "bpf/stack_slice.h"
 #include "go_slice.h"
-#include "kernel_types.h"
-#include "opaque.h"
-#include "pointer_kinds.h"
-#include "stack_slice.h"
-#include "user_registers.h"
 
 /* Stacks of other threads lie at least this far below the first thread's (MIN_GAP in arch/x86/mm/mmap.c). */
 #define LARGEST_MAIN_STACK (128ULL << 20)

@@ -8,9 +8,9 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
-#include "kernel_types.h"
-#include "pointer_kinds.h"
-#include "visits.h"
+#include "bpf/kernel/kernel_types.h"
+#include "bpf/kernel/pointer_kinds.h"
+#include "bpf/visits.h"
 
 /* include/linux/sched.h */
 #define PF_EXITING 0x4

@@ -12,8 +12,8 @@
 
 #include <bpf/bpf_helpers.h>
 
+#include "bpf/kernel/opaque.h"
 #include "kernel_hops.h"
-#include "opaque.h"
 
 /* bpf_get_stack() walks deeper ones: the verifier follows each frame. */
 #define FLAMED_KERNEL_WALK_FRAMES 48

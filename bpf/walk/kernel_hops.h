@@ -8,7 +8,7 @@
 #ifndef FLAMED_BPF_KERNEL_HOPS_H
 #define FLAMED_BPF_KERNEL_HOPS_H
 
-#include "kernel_tables.h"
+#include "bpf/kernel_tables.h"
 #include "stack_window.h"
 #include "unwind_search.h"
 

@@ -11,9 +11,9 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
-#include "kernel_types.h"
-#include "sample_ring.h"
-#include "visits.h"
+#include "bpf/kernel/kernel_types.h"
+#include "bpf/sample_ring.h"
+#include "bpf/visits.h"
 #include "wait_record.h"
 #include "waiting_task.h"
 

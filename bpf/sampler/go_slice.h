@@ -9,9 +9,9 @@
 
 #include <bpf/bpf_helpers.h>
 
-#include "stack_slice.h"
-#include "thread_pointer.h"
-#include "unwind_tables.h"
+#include "bpf/kernel/thread_pointer.h"
+#include "bpf/stack_slice.h"
+#include "bpf/unwind_tables.h"
 
 /* In an m: behind the g for signals and its stack. */
 #define FLAMED_GO_FIRST_WORD 16
