@@ -15,7 +15,7 @@ versions=("$@")
 ((${#versions[@]} > 0)) ||
   versions=(1.17.13 1.18.10 1.19.13 1.20.14 1.21.13 1.22.12 1.23.12 1.24.13 1.25.7 1.26.8 1.27.3)
 readonly source_dir build_dir versions
-readonly victims=$source_dir/test/kernel/victims
+readonly victims=$source_dir/test/kernel/victims/go
 
 # Older versions don't know variables and flags of newer ones.
 export GOENV=off GOFLAGS='' GO111MODULE=off

@@ -190,7 +190,7 @@ def run_java(flamed, work):
             with open(library, 'wb') as file:
                 file.write(jar.read(name))
     output = os.path.join(work, 'java.txt')
-    source = os.path.join(HERE, '../kernel/victims/Stacks.java')
+    source = os.path.join(HERE, '../kernel/victims/runtimes/Stacks.java')
     subprocess.run(['javac', '-d', work, source], check=True)
     began = time.time()
     load = subprocess.Popen(['java', f'-agentpath:{library}=start,event=cpu,interval={1_000_000_000 // HZ},collapsed,ann,'

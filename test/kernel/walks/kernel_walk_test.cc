@@ -33,7 +33,7 @@
 #include "daemon/sampler/perf_event.h"
 #include "symbolizer/names/kernel_symbols.h"
 #include "test/catch.h"
-#include "test/kernel/kernel_walk_check.h"
+#include "test/kernel/walks/kernel_walk_check.h"
 #include "test/support/running_daemon.h"
 
 // Written by bpftool, in C.

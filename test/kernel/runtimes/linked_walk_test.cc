@@ -22,7 +22,7 @@
 #include "daemon/sampler/perf_event.h"
 #include "runtimes/python/names.h"
 #include "test/catch.h"
-#include "test/kernel/linked_walk_check.h"
+#include "test/kernel/runtimes/linked_walk_check.h"
 #include "test/unit/runtimes/live_python.h"
 #include "test/unit/runtimes/program_layout.h"
 
