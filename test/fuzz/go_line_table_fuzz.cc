@@ -8,7 +8,7 @@
 
 #include "symbolizer/go/go_frames.h"
 #include "symbolizer/go/go_line_table.h"
-#include "test/unit/symbolizer/go_recording.h"
+#include "test/unit/symbolizer/go/go_recording.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using flamed::symbolizer::GoLineTable;

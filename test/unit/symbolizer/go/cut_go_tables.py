@@ -7,7 +7,7 @@ usage: cut_go_tables.py [--as-1.16] PROGRAM OUTPUT FUNCTION...   (a program of f
 --as-1.16 lays out the tables of an older program as Go 1.16 and 1.17 do.
 
 OUTPUT is { text start, address of the function data, size of the line table: 64 bits each; line table; function data },
-in little endian, as test/unit/symbolizer/go_recording.h reads it. Values, lines and inlining trees are those of the
+in little endian, as test/unit/symbolizer/go/go_recording.h reads it. Values, lines and inlining trees are those of the
 program, only offsets change.
 """
 import struct

@@ -13,7 +13,7 @@
 #include "symbolizer/go/go_module.h"
 #include "symbolizer/reader/direct_module_reader.h"
 #include "test/catch.h"
-#include "test/unit/symbolizer/go_recording.h"
+#include "test/unit/symbolizer/go/go_recording.h"
 #include "test/unit/symbolizer/victims.h"
 
 namespace flamed::symbolizer {
