@@ -35,7 +35,7 @@ if ! cmp -s package-lock.json .installed; then
   cp package-lock.json .installed
 fi
 node_modules/.bin/tsc --project .
-node_modules/.bin/esbuild src/main.tsx src/help/help.ts src/graph/worker.ts --bundle --minify --format=esm --target=es2022 --charset=utf8 \
+node_modules/.bin/esbuild src/main.tsx src/help/help.ts src/graph/tree/worker.ts --bundle --minify --format=esm --target=es2022 --charset=utf8 \
   --define:HAS_SPEEDSCOPE=$has_speedscope --entry-names=[name] --log-level=warning --outdir=page
 cp src/index.html src/help/help.html src/favicon.svg page
 

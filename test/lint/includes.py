@@ -3,8 +3,8 @@
 """Checks that rooms include only what docs/architecture.md lets them: includes.py
 
 A room is a folder with C++ sources. Its row in the table of rooms names the rooms that it may include; `store/*` stands for
-all within `store`. No circles: neither among the rooms, nor among the modules of the page. Prints what is wrong, a line
-each, and exits with 1.
+all within `store`. No circles: neither among the rooms, nor among the modules of the page or its folders. Prints what is
+wrong, a line each, and exits with 1.
 """
 import fnmatch
 import os
@@ -81,14 +81,20 @@ def check_rooms():
 
 def check_page():
     modules = {os.path.splitext(path)[0]: path for path in sources(PAGE, '.ts', '.tsx')}
-    targets = {}
+    targets, folders = {}, {}
     for module, path in modules.items():
         for name in re.findall(r'^\s*(?:import|export)\b[^;]*?from "(\.[^"]+)"', text_of(path), re.MULTILINE):
             target = os.path.normpath(os.path.join(os.path.dirname(module), name))
             if target in modules:
                 targets.setdefault(module, set()).add(target)
+                folder, other = os.path.dirname(module), os.path.dirname(target)
+                # The outermost has both what all others use and what puts them together.
+                if folder != other and PAGE not in (folder, other):
+                    folders.setdefault(folder, set()).add(other)
     if circle := circle_in(targets):
         yield 'modules of the page import each other in a circle: ' + ' -> '.join(circle)
+    if circle := circle_in(folders):
+        yield 'folders of the page import each other in a circle: ' + ' -> '.join(circle)
 
 
 def main():

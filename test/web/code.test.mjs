@@ -7,7 +7,7 @@ import { inspect, open, text } from "./browser.mjs";
 import { daemon, page, useFixture } from "./fixture.mjs";
 import { source } from "./source.mjs";
 
-const { byFile, rowsOf } = await source("graph/code_rows.ts");
+const { byFile, rowsOf } = await source("graph/code/code_rows.ts");
 
 const line = (module, file, number, self) => ({ module, file, line: number, self, total: self });
 

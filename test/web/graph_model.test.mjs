@@ -9,8 +9,9 @@ import { source } from "./source.mjs";
 const {
   WIDE, bottomUp, Frames, Model, Texts, changeText, fitted, Groups, foldModules, foldRecursion, graft, matchNames, matched, nodeAt, palette, readColumns, readModel,
   rectangles, sandwich, sortRows, tableRows, textData, topOf, viewOf, xmlText,
-} = await source("graph/frames.ts", "graph/model.ts", "graph/columns.ts", "graph/transform.ts", "graph/bottom_up.ts", "graph/table_rows.ts", "graph/groups.ts", "graph/search.ts",
-  "graph/layout.ts", "graph/labels.ts", "graph/colours.ts", "graph/picture.ts", "graph/texts.ts");
+} = await source("graph/tree/frames.ts", "graph/tree/model.ts", "graph/tree/columns.ts", "graph/tree/transform.ts", "graph/tree/bottom_up.ts",
+  "graph/table/table_rows.ts", "graph/shown/groups.ts", "graph/tree/search.ts", "graph/drawing/layout.ts", "graph/drawing/labels.ts",
+  "graph/drawing/colours.ts", "graph/drawing/picture.ts", "graph/tree/texts.ts");
 
 // "main;read 3": folded text, in the order of the names.
 function columnsOf(lines, before = null) {

@@ -7,7 +7,7 @@ import { answered, inspect, loaded, mirror, open, text } from "./browser.mjs";
 import { daemon, page, useFixture } from "./fixture.mjs";
 import { source } from "./source.mjs";
 
-const { MOST_CALLS, orderOf, samplesOf } = await source("graph/order.ts");
+const { MOST_CALLS, orderOf, samplesOf } = await source("graph/order/order.ts");
 
 // [microseconds, "main;read"], each of a period of ten milliseconds.
 function samples(taken, seconds = 10) {

@@ -24,8 +24,8 @@ describe("reasons of waits", () => {
   });
 
   it("are kinds of frames of the kernel only", async () => {
-    const { frameData, Frames } = await source("graph/frames.ts", "graph/texts.ts");
-    const { textData } = await source("graph/texts.ts");
+    const { frameData, Frames } = await source("graph/tree/frames.ts", "graph/tree/texts.ts");
+    const { textData } = await source("graph/tree/texts.ts");
     const texts = ["", "[lock]", "[locks]", "lock"];
     const none = new Uint32Array();
     const frames = new Frames(frameData({

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The daemon's answers as in docs/api.md, with only the members that the page uses.
 
-import type { GraphAnswer } from "./graph/graph_answer";
+import type { GraphAnswer } from "./graph/tree/graph_answer";
 import type { Reason } from "./waits";
 
 export interface Window {

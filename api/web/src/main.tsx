@@ -8,7 +8,7 @@ import { render } from "preact";
 import { App } from "./app";
 import { isSettled, round } from "./asking";
 import { askHealth, file, listenForDaemon, whenBack } from "./daemon";
-import { startReader } from "./graph/workers";
+import { startReader } from "./graph/tree/workers";
 import { keepLive } from "./live";
 import { heading } from "./title";
 

@@ -5,13 +5,13 @@ import { computed } from "@preact/signals";
 import type { About, Coverage, Diff, Process, Processes, Profile, Side, UnnamedModule } from "./answers";
 import { addressWith } from "./api";
 import { Asking } from "./asking";
-import { readProfile } from "./graph/answer";
+import { readProfile } from "./graph/tree/answer";
 import { base, profileParameters, question, windowOnly } from "./state";
 
 // More than a screen can show, and a few times faster than all that the daemon has.
 const FIRST_NODES = 25000;
 
-// The rest is fetched when this is painted: see graph/shown.ts.
+// The rest is fetched when this is painted: see graph/shown/shown.ts.
 export const profile = new Asking<Profile | Diff>(() => {
   const parameters = profileParameters(question.value, base.value);
   parameters.set("format", "columns-binary");

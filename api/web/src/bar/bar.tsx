@@ -5,7 +5,7 @@ import { useEffect, useRef } from "preact/hooks";
 
 import "./bar.css";
 import { file, health, nowMs } from "../daemon";
-import { prepareSearch } from "../graph/shown";
+import { prepareSearch } from "../graph/shown/shown";
 import { BACK, DONE, FORWARD, LINK, MOON, PAUSE, PLAY, QUESTION, SUN, SYSTEM } from "../icons";
 import { showKeys, useKeys } from "../keys";
 import { lastingAddress } from "../link";

@@ -3,9 +3,9 @@
 import { useSignal } from "@preact/signals";
 
 import { printable } from "../text";
-import { labelOf } from "./colours";
-import { drawn, drawnZoom, selectedNode, shown } from "./shown";
-import { figures } from "./tooltip";
+import { labelOf } from "./drawing/colours";
+import { drawn, drawnZoom, selectedNode, shown } from "./shown/shown";
+import { figures } from "./drawing/tooltip";
 
 export function Details() {
   const tree = drawn.value;

@@ -13,15 +13,15 @@ import { NO_SELECTION, ask, isMachine, look, view } from "../state";
 import { type Action, Notice, Waiting } from "../states";
 import { printable } from "../text";
 import { heading } from "../title";
-import { Code } from "./code_view";
+import { Code } from "./code/code_view";
 import { Details } from "./details";
-import { FlameBox } from "./flame_box";
-import type { Model } from "./model";
-import { type Half, fetching, halves, isBeside, isMiddleMissing, middle, mode, selectNode, showSandwich, shown, zoomDrawn, zoomHalf } from "./shown";
+import { FlameBox } from "./shown/flame_box";
+import type { Model } from "./tree/model";
+import { type Half, fetching, halves, isBeside, isMiddleMissing, middle, mode, selectNode, showSandwich, shown, zoomDrawn, zoomHalf } from "./shown/shown";
 import { Reasons } from "./reasons";
-import { TimeOrder } from "./order_view";
+import { TimeOrder } from "./order/order_view";
 import { Summary } from "./summary";
-import { FunctionTable } from "./table";
+import { FunctionTable } from "./table/table";
 import { Crumbs, Legend, SearchResult, Toolbar } from "./toolbar";
 
 function describe(problem: Problem) {

@@ -7,8 +7,8 @@ import { about } from "../questions";
 import { ask, question } from "../state";
 import { percent, seconds } from "../text";
 import { REASONS, REASON_TEXTS, type Reason, classOf, focusOn, howKnown, reasonOfFocus } from "../waits";
-import { reasonOf } from "./frames";
-import { model, zoomed } from "./shown";
+import { reasonOf } from "./tree/frames";
+import { model, zoomed } from "./shown/shown";
 
 interface Sums {
   total: number; // units of the answer

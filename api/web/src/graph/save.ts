@@ -10,12 +10,12 @@ import { question, view } from "../state";
 import { count, printable, seconds, span } from "../text";
 import { token } from "../theme";
 import { heading } from "../title";
-import type { Shown } from "./flame_canvas";
-import { share } from "./labels";
-import { viewOf } from "./layout";
-import { chosen, ordered } from "./order_state";
-import { GRAPH_WIDTH, type Picture, png, svg } from "./picture";
-import { halves, legend, matchedShare, middle, mode, shown } from "./shown";
+import type { Shown } from "./drawing/flame_canvas";
+import { share } from "./drawing/labels";
+import { viewOf } from "./drawing/layout";
+import { chosen, ordered } from "./order/order_state";
+import { GRAPH_WIDTH, type Picture, png, svg } from "./drawing/picture";
+import { halves, legend, matchedShare, middle, mode, shown } from "./shown/shown";
 
 function partOf(part: Shown, caption: string): Picture["parts"][number] {
   return { subject: part, view: viewOf(part.model, part.zoomed, part.direction, GRAPH_WIDTH), caption };

@@ -4,8 +4,8 @@ import { base, type Baseline, type ColourBy, type Mode, compare, look, view } fr
 import { isTimed, worth } from "../measure";
 import { about } from "../questions";
 import { count, printable, seconds } from "../text";
-import { share } from "./labels";
-import { drawn, drawnZoom, found, isChosen, legend, matchedShare, model, searchProblem, zoomDrawn, zoomTo, zoomed } from "./shown";
+import { share } from "./drawing/labels";
+import { drawn, drawnZoom, found, isChosen, legend, matchedShare, model, searchProblem, zoomDrawn, zoomTo, zoomed } from "./shown/shown";
 
 const MODES: readonly [Mode, string, string][] = [
   ["icicle", "Icicle", "Callers above what they call"],

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The distinct frames of an answer, as columns. A node refers to a frame f.
 
-import { REASONS, type Reason, frameOf, reasonIn } from "../waits";
+import { REASONS, type Reason, frameOf, reasonIn } from "../../waits";
 import { type TextData, Texts, textData } from "./texts";
 
 // The API's kinds, and those that the page distinguishes besides. A wait is the innermost frame of a stack that waits,

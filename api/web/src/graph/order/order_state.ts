@@ -2,19 +2,19 @@
 // The threads of the selection, and what one of them did in the order of time.
 import { computed, effect, signal } from "@preact/signals";
 
-import type { About, ThreadUsage, Threads } from "../answers";
-import { addressWith } from "../api";
-import { Asking } from "../asking";
-import { isCpu } from "../measure";
-import { askedWindow, profile } from "../questions";
-import { question, view, windowAndSelection } from "../state";
-import { fromText } from "../time/span";
-import type { Shown } from "./flame_canvas";
-import { Labels } from "./labels";
-import type { Frames } from "./frames";
+import type { About, ThreadUsage, Threads } from "../../answers";
+import { addressWith } from "../../api";
+import { Asking } from "../../asking";
+import { isCpu } from "../../measure";
+import { askedWindow, profile } from "../../questions";
+import { question, view, windowAndSelection } from "../../state";
+import { fromText } from "../../time/span";
+import type { Shown } from "../drawing/flame_canvas";
+import { Labels } from "../drawing/labels";
+import type { Frames } from "../tree/frames";
 import { type SamplesAnswer, orderOf, samplesOf } from "./order";
-import { ink, mode, paletteOf } from "./shown";
-import { NameSearch } from "./workers";
+import { ink, mode, paletteOf } from "../shown/shown";
+import { NameSearch } from "../tree/workers";
 
 const LONGEST_MS = 900_000;
 

@@ -4,14 +4,14 @@
 import { computed, signal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 
-import { about, isDiff as comparesSides, profile } from "../questions";
-import { look, view } from "../state";
-import { amount, isTimed, worth } from "../measure";
-import { count, printable, seconds } from "../text";
-import { openNameMenu } from "./actions";
-import type { RowsBy } from "./groups";
-import { changeText, share } from "./labels";
-import { chooseRow, chosenRow, found, functions, groups, isBeside, mode, model, showSandwich, zoomed } from "./shown";
+import { about, isDiff as comparesSides, profile } from "../../questions";
+import { look, view } from "../../state";
+import { amount, isTimed, worth } from "../../measure";
+import { count, printable, seconds } from "../../text";
+import { openNameMenu } from "../shown/actions";
+import type { RowsBy } from "../shown/groups";
+import { changeText, share } from "../drawing/labels";
+import { chooseRow, chosenRow, found, functions, groups, isBeside, mode, model, showSandwich, zoomed } from "../shown/shown";
 import { type SortKey, type TableRow, sortRows, tableRows } from "./table_rows";
 
 const ROW = 28;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Actions on a frame.
-import { type Selector, ask, groupOf, look, question, select, view } from "../state";
-import { printable } from "../text";
+import { type Selector, ask, groupOf, look, question, select, view } from "../../state";
+import { printable } from "../../text";
 import { copy } from "./copy";
 import type { Groups } from "./groups";
-import type { Model } from "./model";
+import type { Model } from "../tree/model";
 import { type Entry, openMenu } from "./menu";
 import { bare } from "./bare";
 import { foldModule, showCode, showSandwich } from "./shown";

@@ -2,9 +2,9 @@
 // What a thread did from one moment to the next: single samples as a tree whose siblings stand in the order of time.
 // Values are microseconds. A sample stands for the period before it.
 
-import { type FrameColumns, Frames, frameData } from "./frames";
-import { Model } from "./model";
-import { textData } from "./texts";
+import { type FrameColumns, Frames, frameData } from "../tree/frames";
+import { Model } from "../tree/model";
+import { textData } from "../tree/texts";
 
 // A nominal limit of the rectangles that are drawn. What is shorter than the rest is left to its caller.
 export const MOST_CALLS = 20_000;

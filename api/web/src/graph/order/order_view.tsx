@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The threads of the selection, those with the most CPU use first, and what one of them did in the order of time.
-import type { ThreadUsage } from "../answers";
-import { isCpu } from "../measure";
-import { look } from "../state";
-import { Waiting } from "../states";
-import { brief, count, percent, printable } from "../text";
-import { moment } from "../time/ticks";
-import { classOf, listed } from "../waits";
-import { FlameBox } from "./flame_box";
-import { lasting } from "./labels";
-import type { Model } from "./model";
+import type { ThreadUsage } from "../../answers";
+import { isCpu } from "../../measure";
+import { look } from "../../state";
+import { Waiting } from "../../states";
+import { brief, count, percent, printable } from "../../text";
+import { moment } from "../../time/ticks";
+import { classOf, listed } from "../../waits";
+import { FlameBox } from "../shown/flame_box";
+import { lasting } from "../drawing/labels";
+import type { Model } from "../tree/model";
 import { chosen, chosenKey, isCut, isZoomed, keyOf, order, ordered, range, samples, threads } from "./order_state";
 import { ThreadWaits } from "./thread_waits";
 

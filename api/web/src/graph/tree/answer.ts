@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tree of an answer, read from its bytes.
 
-import type { Diff, Profile } from "../answers";
+import type { Diff, Profile } from "../../answers";
 import { Frames } from "./frames";
 import { Model } from "./model";
 import { readAnswer } from "./workers";

@@ -2,15 +2,15 @@
 // One function: its samples by source line or by instruction.
 import { useLayoutEffect, useRef } from "preact/hooks";
 
-import type { FunctionInstructions, FunctionLines } from "../answers";
-import { isTimed } from "../measure";
-import { base, look, view } from "../state";
-import { Waiting } from "../states";
-import { count, percent, printable } from "../text";
+import type { FunctionInstructions, FunctionLines } from "../../answers";
+import { isTimed } from "../../measure";
+import { base, look, view } from "../../state";
+import { Waiting } from "../../states";
+import { count, percent, printable } from "../../text";
 import { byFile, MOST_ROWS, rowsOf } from "./code_rows";
 import { instructions, isByInstruction, lines } from "./code_state";
-import { middle, showCode } from "./shown";
-import { FunctionTable } from "./table";
+import { middle, showCode } from "../shown/shown";
+import { FunctionTable } from "../table/table";
 
 const BY: readonly ["" | "instructions", string][] = [["", "Source lines"], ["instructions", "Instructions"]];
 

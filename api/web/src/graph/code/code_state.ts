@@ -2,13 +2,13 @@
 // The lines and the instructions of the chosen function, in the whole selection.
 import { computed } from "@preact/signals";
 
-import type { FunctionInstructions, FunctionLines } from "../answers";
-import { addressWith } from "../api";
-import { Asking } from "../asking";
-import { profile } from "../questions";
-import { functionParameters, question, view } from "../state";
-import { bare } from "./bare";
-import { middle, mode } from "./shown";
+import type { FunctionInstructions, FunctionLines } from "../../answers";
+import { addressWith } from "../../api";
+import { Asking } from "../../asking";
+import { profile } from "../../questions";
+import { functionParameters, question, view } from "../../state";
+import { bare } from "../shown/bare";
+import { middle, mode } from "../shown/shown";
 
 export const isByInstruction = computed(() => view.value.code === "instructions");
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // A frame's description beside the pointer. Only text: names are no markup.
-import { isDiff, profile } from "../questions";
-import { amount, isTimed, shownMeasure, worth } from "../measure";
-import { element, printable, seconds } from "../text";
-import { REASON_TEXTS } from "../waits";
-import { moment } from "../time/ticks";
+import { isDiff, profile } from "../../questions";
+import { amount, isTimed, shownMeasure, worth } from "../../measure";
+import { element, printable, seconds } from "../../text";
+import { REASON_TEXTS } from "../../waits";
+import { moment } from "../../time/ticks";
 import { labelOf } from "./colours";
 import { changeText, lasting, share } from "./labels";
-import { reasonOf } from "./frames";
-import type { Model } from "./model";
+import { reasonOf } from "../tree/frames";
+import type { Model } from "../tree/model";
 
 // A node's shares, one a line: the whole that the share refers to, the figure, the share.
 export function figures(model: Model, node: number, zoomed: number): [label: string, figure: string, part: string][] {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The lines of a function by file, and its instructions as far as they fit on the page.
-import type { CodePart, SourceLine } from "../answers";
+import type { CodePart, SourceLine } from "../../answers";
 
 export interface FileLines {
   file: string; // empty: not known

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The waiting time of one thread by reason, and who held the locks for which it waited. They are not shown in the order
 // of time.
-import type { ThreadUsage } from "../answers";
-import { choose } from "../measure";
-import { percent, printable, seconds } from "../text";
-import { REASON_TEXTS, classOf, listed } from "../waits";
+import type { ThreadUsage } from "../../answers";
+import { choose } from "../../measure";
+import { percent, printable, seconds } from "../../text";
+import { REASON_TEXTS, classOf, listed } from "../../waits";
 import { threads } from "./order_state";
 
 const MOST_HOLDERS = 10;

@@ -5,7 +5,7 @@
 import { INK, type Palette } from "./colours";
 import { type Labels, fitted } from "./labels";
 import { ROW, type View, rectangles, topOf } from "./layout";
-import type { Model } from "./model";
+import type { Model } from "../tree/model";
 
 export const GAP = 1;
 const PADDING = 5;

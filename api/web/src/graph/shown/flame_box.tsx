@@ -4,9 +4,9 @@ import { type ReadonlySignal, effect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 
 import { openFrameMenu } from "./actions";
-import { FlameCanvas, type Shown } from "./flame_canvas";
-import type { Model } from "./model";
-import { Tooltip } from "./tooltip";
+import { FlameCanvas, type Shown } from "../drawing/flame_canvas";
+import type { Model } from "../tree/model";
+import { Tooltip } from "../drawing/tooltip";
 
 interface Properties {
   id: string;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The texts on frames and about them. Profiled programs choose the names.
 
-import { count, printable, seconds } from "../text";
-import { moment } from "../time/ticks";
-import type { Model } from "./model";
+import { count, printable, seconds } from "../../text";
+import { moment } from "../../time/ticks";
+import type { Model } from "../tree/model";
 
 const LONGEST = 400;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the rows of a table are: functions, or all functions of a module or of a source file as one.
 
-import { labelOf } from "./colours";
-import type { Frames } from "./frames";
+import { labelOf } from "../drawing/colours";
+import type { Frames } from "../tree/frames";
 
 export type RowsBy = "" | "module" | "file"; // "": functions
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The functions of a graph, or groups of them, as rows of a table.
 
-import type { FunctionColumns } from "./columns";
-import { type Groups, NO_GROUP } from "./groups";
-import type { Model, Numbers } from "./model";
+import type { FunctionColumns } from "../tree/columns";
+import { type Groups, NO_GROUP } from "../shown/groups";
+import type { Model, Numbers } from "../tree/model";
 
 export interface TableRow {
   group: number;

@@ -6,7 +6,7 @@ import type { Palette } from "./colours";
 import type { Labels } from "./labels";
 import { type Direction, NARROW, ROW, type View, heightOf, nodeAt, placeOf, topOf, viewOf } from "./layout";
 import { Mirror } from "./mirror";
-import type { Model } from "./model";
+import type { Model } from "../tree/model";
 import { type Ink, Painter } from "./painter";
 
 const ZOOM_MS = 160;

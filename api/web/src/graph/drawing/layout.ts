@@ -3,7 +3,7 @@
 // SVG and the pointer. Only the visible part of each level is read, so the cost grows with the pixels, not with the
 // nodes.
 
-import type { Model } from "./model";
+import type { Model } from "../tree/model";
 
 export const ROW = 20;
 // In pixels. Narrower frames are painted in runs of this width.

@@ -2,24 +2,24 @@
 // The shown part of the latest answer: the tree, the place in it, the search.
 import { computed, effect, signal } from "@preact/signals";
 
-import type { Diff, Profile, Window } from "../answers";
-import { Refused, Unreachable, addressWith, get, wasAborted } from "../api";
-import { amount, isTimed, worth } from "../measure";
-import { about, isDiff, processes, profile } from "../questions";
-import { base, isLive, isMachine, look, profileParameters, question, view } from "../state";
-import { isDark, token } from "../theme";
-import { readProfile } from "./answer";
-import { WIDE, bottomUp } from "./bottom_up";
-import { FOUND, type Palette, palette } from "./colours";
-import type { Shown } from "./flame_canvas";
-import { Labels } from "./labels";
+import type { Diff, Profile, Window } from "../../answers";
+import { Refused, Unreachable, addressWith, get, wasAborted } from "../../api";
+import { amount, isTimed, worth } from "../../measure";
+import { about, isDiff, processes, profile } from "../../questions";
+import { base, isLive, isMachine, look, profileParameters, question, view } from "../../state";
+import { isDark, token } from "../../theme";
+import { readProfile } from "../tree/answer";
+import { WIDE, bottomUp } from "../tree/bottom_up";
+import { FOUND, type Palette, palette } from "../drawing/colours";
+import type { Shown } from "../drawing/flame_canvas";
+import { Labels } from "../drawing/labels";
 import { Groups } from "./groups";
-import type { Direction } from "./layout";
-import type { Model } from "./model";
-import type { Ink } from "./painter";
-import { matched } from "./search";
-import { foldModules, foldRecursion, graft, sandwich } from "./transform";
-import { NameSearch } from "./workers";
+import type { Direction } from "../drawing/layout";
+import type { Model } from "../tree/model";
+import type { Ink } from "../drawing/painter";
+import { matched } from "../tree/search";
+import { foldModules, foldRecursion, graft, sandwich } from "../tree/transform";
+import { NameSearch } from "../tree/workers";
 
 // ---- The tree ----
 

@@ -2,9 +2,9 @@
 // Colours of frames. A palette has few of them, so that frames can be painted colour by colour. All are light enough
 // for dark text: their contrast with INK is at least 4.5:1.
 
-import { REASONS, REASON_TEXTS, type Reason } from "../waits";
-import { type Frames, KINDS, type Kind, type WaitKind, hashOf, reasonOf } from "./frames";
-import type { Model } from "./model";
+import { REASONS, REASON_TEXTS, type Reason } from "../../waits";
+import { type Frames, KINDS, type Kind, type WaitKind, hashOf, reasonOf } from "../tree/frames";
+import type { Model } from "../tree/model";
 
 export const INK = "#1a1410";
 // The background of search matches.
