@@ -35,6 +35,8 @@ constexpr std::int64_t kFreshNs = kNsPerSecond;
 constexpr std::chrono::milliseconds kLongestAwait{200};
 /// The same for the stacks of an exact measurement, for which somebody has waited for seconds.
 constexpr std::chrono::milliseconds kLongestStacksAwait{2000};
+/// A process's start is known to 10 ms, by a wall clock that may have been set since.
+constexpr std::int64_t kRoughStartNs = kNsPerSecond;
 /// A disk that takes a minute's history for so long does not answer.
 constexpr std::int64_t kLongWriteNs = 10 * kNsPerSecond;
 
@@ -468,7 +470,7 @@ SourceFile DaemonSources::source_file(const SourceQuestion& question) {
   if (module != nullptr && module->file) {
     if (const auto identity = symbolizer::identity_of(module->file.get())) made_ns = identity->version.modified_ns;
   } else if (question.started) {
-    made_ns = question.started->ns;
+    made_ns = question.started->ns + kRoughStartNs;
   }
   return {{}, std::move(text).value(), made_ns && copied->modified_ns > *made_ns};
 }
