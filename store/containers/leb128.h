@@ -3,14 +3,18 @@
 // Unsigned LEB128 numbers, for histograms: seven bits per byte, the lowest first.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <vector>
 
 namespace flamed::store {
 
-inline void append_leb128(std::vector<std::uint8_t>& bytes, std::uint64_t value) {
-  for (; value >= 0x80; value >>= 7) bytes.push_back(static_cast<std::uint8_t>(value | 0x80));
-  bytes.push_back(static_cast<std::uint8_t>(value));
+inline constexpr std::size_t kMostLeb128Bytes = 10;
+
+/// Writes the number at `at`, which has room for kMostLeb128Bytes. Returns the place after it.
+inline std::uint8_t* write_leb128(std::uint8_t* at, std::uint64_t value) {
+  for (; value >= 0x80; value >>= 7) *at++ = static_cast<std::uint8_t>(value | 0x80);
+  *at++ = static_cast<std::uint8_t>(value);
+  return at;
 }
 
 /// Reads the number at `at` and advances `at`. Reading eight bytes at once without a branch on the length takes 1.5

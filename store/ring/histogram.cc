@@ -2,6 +2,7 @@
 #include "store/ring/histogram.h"
 
 #include <algorithm>
+#include <array>
 
 namespace flamed::store {
 
@@ -23,27 +24,30 @@ Histogram::Histogram(std::span<const HistogramEntry> entries, std::vector<std::u
     places->resize(entries.size());
     for (std::size_t i = 0; i < order.size(); ++i) (*places)[order[i].entry] = static_cast<std::uint32_t>(i);
   }
-  std::vector<std::uint8_t> bytes;
+  std::vector<std::uint8_t> bytes, group;
   bytes.reserve(entries.size() * 4 + 16);
-  std::vector<std::uint8_t> group;
   std::uint32_t previous_thread = 0;
   for (std::size_t i = 0; i < order.size();) {
     const std::uint32_t thread = entries[order[i].entry].thread;
-    std::uint32_t previous_stack = 0;
-    group.clear();
     const std::size_t first = i;
-    for (; i < order.size() && entries[order[i].entry].thread == thread; ++i) {
-      const HistogramEntry& entry = entries[order[i].entry];
-      StackRef ref = StackRef::from_key(entry.stack_key);
-      bool more = ref.cut || entry.count != 1;
-      append_leb128(group, (std::uint64_t{ref.stack.value - previous_stack} << 1) | (more ? 1U : 0U));
-      if (more) append_leb128(group, (std::uint64_t{entry.count - 1} << 1) | (ref.cut ? 1U : 0U));
+    while (i < order.size() && entries[order[i].entry].thread == thread) ++i;
+    group.resize(std::max(group.size(), (i - first) * 2 * kMostLeb128Bytes));
+    std::uint8_t* end = group.data();
+    std::uint32_t previous_stack = 0;
+    for (std::size_t place = first; place < i; ++place) {
+      const HistogramEntry& entry = entries[order[place].entry];
+      const StackRef ref = StackRef::from_key(entry.stack_key);
+      const bool more = ref.cut || entry.count != 1;
+      end = write_leb128(end, (std::uint64_t{ref.stack.value - previous_stack} << 1) | (more ? 1U : 0U));
+      if (more) end = write_leb128(end, (std::uint64_t{entry.count - 1} << 1) | (ref.cut ? 1U : 0U));
       previous_stack = ref.stack.value;
     }
-    append_leb128(bytes, thread - previous_thread);
-    append_leb128(bytes, i - first);
-    append_leb128(bytes, group.size());
-    bytes.insert(bytes.end(), group.begin(), group.end());
+    std::array<std::uint8_t, 3 * kMostLeb128Bytes> head;
+    std::uint8_t* head_end = write_leb128(head.data(), thread - previous_thread);
+    head_end = write_leb128(head_end, i - first);
+    head_end = write_leb128(head_end, static_cast<std::uint64_t>(end - group.data()));
+    bytes.insert(bytes.end(), head.data(), head_end);
+    bytes.insert(bytes.end(), group.data(), end);
     previous_thread = thread;
   }
   bytes_.assign(bytes.begin(), bytes.end());  // exactly the needed size: it is kept for a day
