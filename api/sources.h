@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/machine_code.h"
 #include "base/pressure.h"
+#include "base/source_text.h"
 #include "store/model/process_info.h"
 #include "store/model/profile.h"
 #include "store/model/selection.h"
@@ -119,6 +120,10 @@ class Sources {
   /// Machine code of a module that stored stacks have.
   [[nodiscard]] virtual MachineCode code_at(const CodeQuestion& /*question*/) {
     return {"a file of minutes has no programs", {}};
+  }
+  /// A source file, if its reader could trace the process and read the file himself.
+  [[nodiscard]] virtual SourceFile source_file(const SourceQuestion& /*question*/) {
+    return {"a file of minutes has no sources"};
   }
   [[nodiscard]] virtual Health health() const = 0;
   [[nodiscard]] virtual std::vector<Metric> metrics() const = 0;

@@ -31,14 +31,14 @@ struct flamed_state_place {
 
 /*
  * What tells of a code object, as it was when a sample met it: the first bytes of the object, its name, its file and
- * its lines. For programs that may end before the daemon can read their memory. Secret: only the ELF worker looks at
- * it.
+ * its lines. For programs that may end, or drop the object, before the daemon can read their memory. Secret: only the
+ * ELF worker looks at it.
  */
 #define FLAMED_CODE_PARTS 4
 #define FLAMED_CODE_PART_BYTES 256
 /* In one sample. Others are met by later samples. */
 #define FLAMED_MOST_CODE_COPIES 16
-/* Of processes that are younger. Names of others are read in time. */
+/* Of processes that are younger, or replace their code. Names of others are read in time. */
 #define FLAMED_YOUNG_PROCESS_NS 1000000000ULL
 struct flamed_code_copy {
   __u32 tgid;
@@ -65,6 +65,21 @@ enum flamed_linked_boundary {
   FLAMED_BOUNDARY_OWN_FRAME = 2,
 };
 
+/* What tells a code object from another one that has had its address: see runtimes::CodeCheck. */
+struct flamed_code_check {
+  __u16 at;
+  __u16 words;
+  __u16 name;
+  __u16 file;
+  __u16 text;
+  __u16 text_bytes; /* of a word of a text: 8, or 0: the words above suffice */
+};
+#define FLAMED_MOST_CHECK_WORDS 12
+/* In a text, as CPython has them: its length, a hash of it. */
+#define FLAMED_TEXT_LENGTH 16
+#define FLAMED_TEXT_HASH 24
+#define FLAMED_MOST_CHECKED_TEXT 192 /* of a longer one these are the end; flamed_code_copy has as much */
+
 struct flamed_linked_layout {
   struct flamed_state_place places[2]; /* tried in this order */
   __u16 thread_id;                     /* in a thread state: the thread pointer of its thread */
@@ -79,13 +94,16 @@ struct flamed_linked_layout {
   __u8 boundary_value;
   __u8 boundary_kind;    /* enum flamed_linked_boundary */
   __u8 instruction_kind; /* enum flamed_linked_instruction */
-  __u8 check_words;      /* 1 to 4, in a code object from `check` on: what tells it from another one at its address */
-  __u16 check;
+  __u8 padding;
   __u16 first_instruction; /* in a code object */
   __u16 first_call;        /* with FLAMED_BOUNDARY_MARKED, in a thread state: the innermost call */
   __u16 next_call;         /* in a call */
   /* In a code object: the addresses of its name, file and lines, see flamed_code_copy; 0: they are not copied. */
   __u16 parts[FLAMED_CODE_PARTS - 1];
+  __u16 interpreter; /* in a thread state: the address of its interpreter */
+  struct flamed_code_check check;
+  /* In an interpreter: a count that changes before another code object has the address of one; 0: there is none. */
+  __u32 generation;
   __u16 reserved;
 };
 
@@ -105,12 +123,11 @@ struct flamed_slot_layout {
   __u8 guard;
   __u8 guard_register;
   __u8 instruction_register;
-  __u8 lowest; /* of these places */
-  __u16 code;  /* in a function: the address of its code object */
-  __u16 check; /* as in flamed_linked_layout */
-  __u8 check_words;
-  __u8 instruction_kind;   /* enum flamed_slot_instruction */
+  __u8 lowest;             /* of these places */
+  __u16 code;              /* in a function: the address of its code object */
   __u16 first_instruction; /* the number of the first one, or where it is in the code object */
+  struct flamed_code_check check;
+  __u8 instruction_kind; /* enum flamed_slot_instruction */
   /*
    * While the innermost frame is being set up, the function is in a register: as long as the stack pointer is above the
    * lowest place, and before that where the walk steps by the address in entry_cfa_register. DWARF numbers; all ones:
@@ -118,7 +135,7 @@ struct flamed_slot_layout {
    */
   __u8 entry_function_register;
   __u8 entry_cfa_register;
-  __u8 reserved[6];
+  __u8 reserved[5];
 };
 enum flamed_slot_instruction {
   FLAMED_SLOT_NUMBER = 0,  /* in the upper 32 bits, if the lower ones are 0; in the register it is alone */
@@ -154,6 +171,8 @@ struct flamed_linked_frame {
  */
 #define FLAMED_LINKED_WINDOW_BYTES 1024
 #define FLAMED_LINKED_ALONE (FLAMED_LINKED_WINDOW_BYTES / 8) /* where those are put */
+#define FLAMED_LINKED_CHECK 192                              /* where what tells of a code object is put */
+#define FLAMED_LINKED_CHECK_WORDS 16                         /* there is as much room; a power of two */
 #define FLAMED_LINKED_WORDS 256
 #define FLAMED_LINKED_NEAR 2048 /* a caller is looked for behind its callee if it is not farther below */
 
@@ -167,10 +186,13 @@ struct linked_walk {
   __u32 joined; /* calls whose native frame is known */
   __u32 tgid;
   __u32 now_seconds;
-  __u32 is_news;      /* there is a code object that the daemon should look at */
-  __u32 may_copy;     /* so many more code objects may be copied */
-  __u32 copy_count;   /* to be copied: `copies` */
-  __u32 runs;         /* of the program, for this walk */
+  __u32 is_news;       /* there is a code object that the daemon should look at */
+  __u32 may_copy;      /* 1: code objects may be copied */
+  __u32 copy_count;    /* to be copied: `copies` */
+  __u32 runs;          /* of the program, for this walk */
+  __u32 trust_seconds; /* see linked_trust(), as for the next one */
+  __u32 young_seconds;
+  __u64 generation;   /* another one if code objects may have been replaced; 0: not known */
   __u64 last;         /* the frame before */
   __u64 window_start; /* address of words[0]; 0: there is nothing in it */
   __u64 words[FLAMED_LINKED_WORDS];

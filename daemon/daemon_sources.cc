@@ -22,6 +22,7 @@
 #include "store/model/quality.h"
 #include "store/query/query.h"
 #include "store/query/slot_selection.h"
+#include "symbolizer/model/file_identity.h"
 
 namespace flamed::daemon {
 namespace {
@@ -34,6 +35,8 @@ constexpr std::int64_t kFreshNs = kNsPerSecond;
 constexpr std::chrono::milliseconds kLongestAwait{200};
 /// The same for the stacks of an exact measurement, for which somebody has waited for seconds.
 constexpr std::chrono::milliseconds kLongestStacksAwait{2000};
+/// A process's start is known to 10 ms, by a wall clock that may have been set since.
+constexpr std::int64_t kRoughStartNs = kNsPerSecond;
 /// A disk that takes a minute's history for so long does not answer.
 constexpr std::int64_t kLongWriteNs = 10 * kNsPerSecond;
 
@@ -454,6 +457,23 @@ std::uint64_t DaemonSources::await_revision() const {
 }
 
 std::string DaemonSources::version() const { return kVersion; }
+
+SourceFile DaemonSources::source_file(const SourceQuestion& question) {
+  symbolizer::SourceRequest request{question.process, question.file, question.viewer, question.groups};
+  if (request.groups.size() > symbolizer::kMostSourceGroups) request.groups.resize(symbolizer::kMostSourceGroups);
+  const Result<symbolizer::SourceCopy> copied = parts_.opener.copy_source(request);
+  if (!copied) return {copied.error().message()};
+  Result<std::string> text = read_fd(copied->text.get(), symbolizer::kMostSourceBytes);
+  if (!text) return {text.error().message()};
+  const symbolizer::ModulePtr module = parts_.modules.find(question.code);
+  std::optional<std::int64_t> made_ns;
+  if (module != nullptr && module->file) {
+    if (const auto identity = symbolizer::identity_of(module->file.get())) made_ns = identity->version.modified_ns;
+  } else if (question.started) {
+    made_ns = question.started->ns + kRoughStartNs;
+  }
+  return {{}, std::move(text).value(), made_ns && copied->modified_ns > *made_ns};
+}
 
 std::optional<std::uint32_t> DaemonSources::user_of(std::int32_t pid) const {
   struct stat status {};

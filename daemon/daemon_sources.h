@@ -77,7 +77,7 @@ class DaemonSources final : public api::Sources {
     const symbolizer::RuntimeFunctions& functions;
     History* history;  ///< null if minutes are in memory alone
     const CpuAccounts& accounts;
-    const symbolizer::GuardedOpener& opener;
+    symbolizer::GuardedOpener& opener;
     const BudgetKeeper& budget;
     const PressureWatch& pressure;
     StoredUntil& stored;
@@ -95,6 +95,7 @@ class DaemonSources final : public api::Sources {
   [[nodiscard]] MachineCode code_at(const CodeQuestion& question) override {
     return parts_.symbolizer.code_at(question);
   }
+  [[nodiscard]] SourceFile source_file(const SourceQuestion& question) override;
   [[nodiscard]] api::Health health() const override;
   [[nodiscard]] std::vector<api::Metric> metrics() const override;
   [[nodiscard]] const Clock& clock() const override { return parts_.clock; }

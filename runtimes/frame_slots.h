@@ -11,6 +11,8 @@
 #include <optional>
 #include <span>
 
+#include "runtimes/code_check.h"
+
 namespace flamed::runtimes {
 
 struct FrameSlots {
@@ -40,9 +42,7 @@ struct FrameSlots {
   std::uint16_t code = 0;               ///< in a function: the address of its code object
   std::uint16_t first_instruction = 0;  ///< the number of the first one, or its offset in the code object
 
-  /// In a code object: words of 8 bytes that tell it from another one that has had its address.
-  std::uint16_t check = 0;
-  std::uint8_t check_words = 0;
+  CodeCheck check;  ///< of words alone
 
   [[nodiscard]] std::uint8_t lowest() const { return std::max({mark, function, instruction, guard}); }
   friend bool operator==(const FrameSlots&, const FrameSlots&) = default;

@@ -7,8 +7,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <vector>
+
+#include "runtimes/code_check.h"
 
 namespace flamed::runtimes {
 
@@ -51,9 +52,11 @@ struct LinkedFrames {
   Instruction instruction_kind = Instruction::kAddress;
   std::uint16_t first_instruction = 0;
 
-  /// In a code object: words of 8 bytes that tell it from another one that has had its address.
-  std::uint16_t check = 0;
-  std::uint8_t check_words = 0;
+  CodeCheck check;
+  /// A count that changes before another code object has the address of one, at `generation` in the interpreter whose
+  /// address is at `interpreter` in a thread state. 0: there is none.
+  std::uint16_t interpreter = 0;
+  std::uint32_t generation = 0;
   /// In a code object: the addresses of its name, its file and its lines. 0: there are none.
   std::array<std::uint16_t, 3> parts{};
 
@@ -70,17 +73,5 @@ struct LinkedFrames {
   std::uint16_t first_call = 0;  ///< in a thread state
   std::uint16_t next_call = 0;   ///< in an entry
 };
-
-/// What tells a code object from another one that has had its address, of the words that the layout names; the kernel
-/// program computes the same (bpf/walk/linked_frames.h). Never 0.
-inline std::uint64_t check_word(std::span<const std::uint64_t> words) {
-  constexpr std::array<std::uint64_t, 4> kFactors{0x9e3779b97f4a7c15ULL, 0xff51afd7ed558ccdULL, 0xc4ceb9fe1a85ec53ULL,
-                                                  0xd6e8feb86659fd93ULL};
-  constexpr unsigned kBits = 48;
-  std::uint64_t check = 0;
-  for (std::size_t i = 0; i < words.size() && i < kFactors.size(); ++i) check ^= words[i] * kFactors[i];
-  check ^= check >> 29;
-  return (check * kFactors[0] >> (64 - kBits)) | 1;
-}
 
 }  // namespace flamed::runtimes

@@ -30,10 +30,12 @@ std::variant<std::optional<Viewer>, Problem> Access::judge_token(const Request& 
   if (!token) return std::optional<Viewer>();
   const std::optional<std::string> name = tokens_->user_of(*token);
   if (!name) return token_refused();
-  if (name->empty()) return std::optional(Viewer{Viewer::Sees::kEverything});
+  if (name->empty()) return std::optional(Viewer{Viewer::Sees::kEverything, store::kNoUser, true});
   const std::optional<uid_t> user = find_user_(*name);
   if (!user) return token_without_user(*name);
-  return std::optional(viewer_of(user));
+  Viewer viewer = viewer_of(user);
+  viewer.has_token = true;
+  return std::optional(viewer);
 }
 
 std::optional<Problem> Access::check_origin(const Request& request, bool is_page, bool has_token) const {

@@ -34,6 +34,22 @@ std::optional<Entry> get_entry(std::vector<char>& buffer, Call&& call) {
 
 }  // namespace
 
+std::vector<gid_t> groups_of_user(uid_t user) {
+  std::vector<char> user_buffer;
+  const auto account = get_entry<passwd>(user_buffer, [&](auto* entry, char* buffer, std::size_t size, auto** found) {
+    return ::getpwuid_r(user, entry, buffer, size, found);
+  });
+  if (!account) return {};
+  for (int room = kFirstGroups; room <= kMostGroups; room *= 4) {
+    std::vector<gid_t> groups(static_cast<std::size_t>(room));
+    int count = room;
+    if (::getgrouplist(account->pw_name, account->pw_gid, groups.data(), &count) < 0) continue;
+    groups.resize(static_cast<std::size_t>(std::clamp(count, 0, room)));
+    return groups;
+  }
+  return {};
+}
+
 bool is_in_group(uid_t user, const std::string& group) {
   std::vector<char> group_buffer;
   const auto wanted =
@@ -41,19 +57,8 @@ bool is_in_group(uid_t user, const std::string& group) {
         return ::getgrnam_r(group.c_str(), entry, buffer, size, found);
       });
   if (!wanted) return false;
-  std::vector<char> user_buffer;
-  const auto account = get_entry<passwd>(user_buffer, [&](auto* entry, char* buffer, std::size_t size, auto** found) {
-    return ::getpwuid_r(user, entry, buffer, size, found);
-  });
-  if (!account) return false;
-  for (int room = kFirstGroups; room <= kMostGroups; room *= 4) {
-    std::vector<gid_t> groups(static_cast<std::size_t>(room));
-    int count = room;
-    if (::getgrouplist(account->pw_name, account->pw_gid, groups.data(), &count) < 0) continue;
-    groups.resize(static_cast<std::size_t>(std::clamp(count, 0, room)));
-    return std::find(groups.begin(), groups.end(), wanted->gr_gid) != groups.end();
-  }
-  return false;
+  const std::vector<gid_t> groups = groups_of_user(user);
+  return std::find(groups.begin(), groups.end(), wanted->gr_gid) != groups.end();
 }
 
 std::optional<uid_t> find_user_of_host(const std::string& name) {

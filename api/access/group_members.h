@@ -10,10 +10,15 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "base/clock.h"
 
 namespace flamed::api {
+
+/// The user's primary group and the supplementary ones, by getgrouplist(3); empty for a user without an account, such
+/// as a container's. May wait for a directory that accounts come from.
+std::vector<gid_t> groups_of_user(uid_t user);
 
 /// Whether it is the user's primary group or a supplementary one: by the group's list of members or, if accounts come
 /// from a directory, by getgrouplist(3). A user without an account, such as a container's, is in no group. May wait for

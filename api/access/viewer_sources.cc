@@ -32,6 +32,19 @@ std::optional<OffCpuAnswer> ViewerSources::take_off_cpu(WallTime asked) {
   return answer;
 }
 
+SourceFile ViewerSources::source_file(const SourceQuestion& question) {
+  if (viewer_.has_token) return {"text of sources is not shown to clients with a token"};
+  if (viewer_.uid == store::kNoUser) return {"it is not known who asks"};
+  const std::optional<std::uint32_t> owner = all_.user_of(question.process.pid);
+  if (!owner) return {"its process has ended"};
+  // Members of the group see what others' processes do, but may not read their files.
+  if (viewer_.uid != 0 && owner != viewer_.uid) return {"its process belongs to another user"};
+  SourceQuestion asked = question;
+  asked.viewer = viewer_.uid;
+  if (viewer_.uid != 0) asked.groups = groups_of_(viewer_.uid);
+  return all_.source_file(asked);
+}
+
 store::FrameNamer& ViewerSources::namer() {
   if (sees_everything()) return all_.namer();
   return careful_namer_;

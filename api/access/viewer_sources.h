@@ -6,12 +6,15 @@
 // A local of one request; must not outlive the sources that it filters.
 #pragma once
 
+#include <sys/types.h>
+
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "api/access/group_members.h"
 #include "api/http/viewer.h"
 #include "api/sources.h"
 
@@ -19,8 +22,14 @@ namespace flamed::api {
 
 class ViewerSources final : public Sources {
  public:
-  ViewerSources(Sources& all, const Viewer& viewer)
-      : all_(all), viewer_(viewer), careful_namer_(all.namer()), careful_quick_namer_(all.quick_namer()) {}
+  using GroupsOf = std::vector<gid_t> (*)(uid_t user);
+
+  ViewerSources(Sources& all, const Viewer& viewer, GroupsOf groups_of = groups_of_user)
+      : all_(all),
+        viewer_(viewer),
+        groups_of_(groups_of),
+        careful_namer_(all.namer()),
+        careful_quick_namer_(all.quick_namer()) {}
 
   [[nodiscard]] store::Snapshot await_snapshot() const override;
   /// Of a snapshot that the viewer may see.
@@ -34,6 +43,8 @@ class ViewerSources final : public Sources {
   [[nodiscard]] store::FrameNamer& quick_namer() override;
   /// Of a module in stacks that the viewer may see.
   [[nodiscard]] MachineCode code_at(const CodeQuestion& question) override { return all_.code_at(question); }
+  /// Of the viewer's own processes; root's are all of them.
+  [[nodiscard]] SourceFile source_file(const SourceQuestion& question) override;
   [[nodiscard]] std::optional<std::uint32_t> user_of(std::int32_t pid) const override;
   /// Of processes of the viewer alone.
   [[nodiscard]] std::optional<OffCpuRefusal> begin_off_cpu(const OffCpuRequest& request) override;
@@ -75,6 +86,7 @@ class ViewerSources final : public Sources {
 
   Sources& all_;
   const Viewer viewer_;
+  const GroupsOf groups_of_;
   CarefulNamer careful_namer_, careful_quick_namer_;
 };
 

@@ -20,6 +20,7 @@ struct Viewer {
   };
   Sees sees = Sees::kNothing;
   uid_t uid = store::kNoUser;  ///< always with kOwn
+  bool has_token = false;      ///< a token says who it is, and not the kernel
 
   friend auto operator<=>(const Viewer&, const Viewer&) = default;
 };

@@ -126,6 +126,10 @@ constexpr std::array<ParameterSpec, 2> kFunction{{
     {"module", kTexts, "the function's module, by its file name as /profile shows it; default any"},
 }};
 
+constexpr std::array<ParameterSpec, 1> kSourceOwn{{
+    {"text", kFlag, "also the text of the lines, where you may read the source", {}, 0, 0, "0"},
+}};
+
 constexpr std::array<ParameterSpec, 2> kDiffOwn{{
     {"normalise", kChoice, "samples: shares of each side; time: CPU time per time", kNormalise, 0, 0, "samples"},
     {"format", kChoice, "format of the comparison", kDiffFormats, 0, 0, "flamegraph"},
@@ -226,6 +230,8 @@ constexpr auto kTimelineParameters = joined(kSelection, kWindow, kMeasure, kTime
 constexpr auto kHeatmapParameters = joined(kSelection, kWindow, kMeasure, kHeatmapOwn);
 constexpr auto kPprofParameters = joined(kSelection, kWindow, kPprofShape);
 constexpr auto kFunctionParameters = joined(kFunction, kSelection, kWindow, kMeasure, kFunctionShape, kTableFormat);
+constexpr auto kSourceParameters =
+    joined(kFunction, kSourceOwn, kSelection, kWindow, kMeasure, kFunctionShape, kTableFormat);
 constexpr auto kOffCpuParameters = joined(kOffCpuSelection, kOffCpuOwn, kShape);
 
 constexpr std::array<std::string_view, 4> kProfileTypes{kJson, kText, kProtobuf, kBinaryColumnsType};
@@ -253,7 +259,7 @@ constexpr std::array<RouteSpec, 17> kRoutes{{
      kProfileTypes},
     {RouteId::kInstructions, "/instructions", "Where in one function the samples are, by instruction",
      kFunctionParameters, kTableTypes},
-    {RouteId::kSource, "/source", "Where in one function the samples are, by source line", kFunctionParameters,
+    {RouteId::kSource, "/source", "Where in one function the samples are, by source line", kSourceParameters,
      kTableTypes},
     {RouteId::kPush, "/push", "What flamed-push has told of its receivers", {}, kJsonOnly, false, &kReportPush},
     {RouteId::kHealthz, "/healthz", "200 while sampling works, 503 when it does not", {}, kJsonOnly, true},

@@ -193,6 +193,14 @@ static __always_inline struct workspace* find_workspace(void) {
   return bpf_map_lookup_elem(&workspaces, &zero);
 }
 
+/* 1 if the last notice was some time ago. Without a branch, which would double the loops over frames for the verifier.
+ */
+static __always_inline __u32 may_notify_daemon(const struct workspace* work) {
+  __u64 left = work->noticed_ns + NOTICE_PERIOD_NS - work->walk.began_ns - 1;
+  FLAMED_OPAQUE(left);
+  return (__u32)(left >> 63);
+}
+
 static __always_inline void notify_daemon(struct workspace* work, __u32 reason) {
   struct flamed_notice notice;
   __u64 now = bpf_ktime_get_ns();
@@ -570,10 +578,11 @@ int walk_linked_frames(struct bpf_perf_event_data* ctx) {
     linked_begin(linked, layout, work->walk.runtime_base, read_by_type ? thread_pointer_by_type() : thread_pointer());
     linked->tgid = sample->tgid;
     linked->now_seconds = work->walk.now_seconds;
-    linked->may_copy =
-        layout->parts[0] && bpf_ktime_get_boot_ns() - sample->start_boottime_ns < FLAMED_YOUNG_PROCESS_NS;
+    const int is_changing = linked_trust(linked, met);
+    linked->may_copy = layout->parts[0] &&
+                       (is_changing || bpf_ktime_get_boot_ns() - sample->start_boottime_ns < FLAMED_YOUNG_PROCESS_NS);
   }
-  const int may_notify = work->walk.began_ns - work->noticed_ns >= NOTICE_PERIOD_NS;
+  const __u32 may_notify = may_notify_daemon(work);
   for (__u64 i = 0; i < FLAMED_LINKED_RUN; i++) { /* 64 bits: see walk_user_stack() */
     if (!linked_step(linked, layout, known, met, may_notify)) break;
   }
@@ -609,12 +618,13 @@ int walk_frame_slots(struct bpf_perf_event_data* ctx) {
   if (!layout) return 0;
 
   struct flamed_sample* sample = &work->record.sample;
-  const int may_notify = work->walk.began_ns - work->noticed_ns >= NOTICE_PERIOD_NS;
+  const __u32 may_notify = may_notify_daemon(work);
   if (!sample->linked_layout) {
     sample->linked_layout = (__u16)work->walk.runtime;
     slots_begin(linked);
     linked->tgid = sample->tgid;
     linked->now_seconds = work->walk.now_seconds;
+    linked_trust(linked, met);
     struct slot_frame innermost = {work->stepped_by[0], 0, work->walk.registers};
     if (sample->user_count > 1 && slots_enter(linked, layout, known, met, &innermost, may_notify)) linked->at = 1;
   }

@@ -25,6 +25,7 @@ static __always_inline void slots_begin(struct linked_walk* walk) {
   walk->is_cut = 0;
   walk->is_news = 0;
   walk->runs = 0;
+  walk->generation = 0;
 }
 
 /* Of the words that were copied: the one so many below the frame pointer. */
@@ -60,7 +61,7 @@ static __always_inline __u64 slot_instruction(const struct linked_walk* walk, co
 /* Notes a frame that runs the function. Sets walk->is_news as linked_step() does. */
 static __always_inline void slots_note(struct linked_walk* walk, const struct flamed_slot_layout* layout,
                                        struct known_codes* known, struct met_codes* met, const struct slot_frame* at,
-                                       __u64 function, const int is_entered, int may_notify) {
+                                       __u64 function, const int is_entered, __u32 may_notify) {
   __u32 is_new = 0;
   const __u64 code = linked_word((function & ~7ULL) + layout->code) & ~7ULL;
   if (!code) return;
@@ -70,12 +71,12 @@ static __always_inline void slots_note(struct linked_walk* walk, const struct fl
     walk->is_cut = 1;
     return;
   }
-  const __u64 check = linked_known_check(walk, layout->check, layout->check_words, known, code, &is_new);
+  const __u64 check = linked_known_check(walk, &layout->check, known, code, &is_new);
   if (!check) return;   /* another frame than the runtime's, or memory that is gone */
   FLAMED_OPAQUE(place); /* see linked_step() */
   struct flamed_linked_frame* frame = &walk->frames[place & (FLAMED_MAX_LINKED_FRAMES - 1)];
   frame->code = code >> 3 << FLAMED_INSTRUCTION_BITS | (is_entered ? 0 : slot_instruction(walk, layout, at, code));
-  if (is_new && may_notify && !linked_is_met(walk, met, code, check)) walk->is_news = 1;
+  if (is_new && !linked_is_met(walk, met, code, check, is_new, (int)may_notify)) walk->is_news |= may_notify;
   frame->check = at->number << FLAMED_CHECK_BITS | check;
   walk->frame_count = walk->frame_count + 1;
 }
@@ -86,7 +87,7 @@ static __always_inline void slots_note(struct linked_walk* walk, const struct fl
  */
 static __always_inline int slots_enter(struct linked_walk* walk, const struct flamed_slot_layout* layout,
                                        struct known_codes* known, struct met_codes* met, const struct slot_frame* at,
-                                       int may_notify) {
+                                       __u32 may_notify) {
   __u32 number = layout->entry_function_register;
   FLAMED_OPAQUE(number);
   if (number >= FLAMED_REGISTERS) return 0;
@@ -100,7 +101,7 @@ static __always_inline int slots_enter(struct linked_walk* walk, const struct fl
 /* A frame that is complete. */
 static __always_inline void slots_step(struct linked_walk* walk, const struct flamed_slot_layout* layout,
                                        struct known_codes* known, struct met_codes* met, const struct slot_frame* at,
-                                       int may_notify) {
+                                       __u32 may_notify) {
   const __u32 bytes = 8U * layout->lowest & (8 * FLAMED_SLOT_WORDS - 1);
   /* The walk has just read the words above them. */
   if (bpf_probe_read_user(walk->words, bytes, (void*)(at->stepped_by - bytes))) return;

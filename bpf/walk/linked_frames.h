@@ -15,17 +15,22 @@
 #define __always_inline inline __attribute__((always_inline))
 #endif
 
-#define FLAMED_KNOWN_CODES 512 /* a power of two, as is the next one */
+#define FLAMED_KNOWN_CODES 1024 /* a power of two, as is the next one; the kernel takes 32 KiB for each CPU at most */
 #define FLAMED_MET_CODES 65536
+#define FLAMED_CHANGING_PROCESSES 256
 /* After this time a code object is looked at again. */
 #define FLAMED_KNOWN_CODE_SECONDS 1
+/* But in each sample if it was met for the first time so lately, or if the process has so lately replaced one. */
+#define FLAMED_YOUNG_CODE_SECONDS 2
+#define FLAMED_REPLACED_CODE_SECONDS 60
 
 /* A code object that this CPU has met, and its check word. */
 struct known_code {
   __u64 code;
   __u32 tgid;
-  __u32 seconds; /* when the word was read */
-  __u64 check;
+  __u32 seconds;    /* when the word was read */
+  __u64 check;      /* above it the second from which on it has been there: 16 bits, so old ones may seem young again */
+  __u64 generation; /* linked_walk.generation when the word was read */
 };
 
 struct known_codes {
@@ -35,12 +40,13 @@ struct known_codes {
 /* Words of code objects that any CPU has met, of all processes: two places for each. */
 struct met_codes {
   __u64 words[FLAMED_MET_CODES];
+  __u64 changing[FLAMED_CHANGING_PROCESSES]; /* by tgid: itself << 32 | up to this second */
 };
 
-/* 0 if it can't be read. */
+/* 0 if it can't be read: then the kernel clears the place. A branch for that would double the verifier's work. */
 static __always_inline __u64 linked_word(__u64 address) {
   __u64 value = 0;
-  if (bpf_probe_read_user(&value, sizeof(value), (void*)address)) return 0;
+  bpf_probe_read_user(&value, sizeof(value), (void*)address);
   return value;
 }
 
@@ -78,6 +84,15 @@ static __always_inline __u64 linked_state(const struct flamed_state_place* place
   return linked_word(at);
 }
 
+/* Of the interpreter that the thread state belongs to: see linked_walk.generation. */
+static __always_inline __u64 linked_generation(const struct flamed_linked_layout* layout, __u64 state) {
+  if (!layout->generation) return 0;
+  const __u64 interpreter = linked_word(state + layout->interpreter);
+  const __u64 count = linked_word(interpreter + layout->generation);
+  /* Addresses are multiples of 8. Two interpreters may have counted as far. */
+  return count ? interpreter << 20 ^ count << 1 ^ 1 : 0;
+}
+
 /* Finds the innermost frame. */
 static __always_inline void linked_begin(struct linked_walk* walk, const struct flamed_linked_layout* layout,
                                          __u64 base, __u64 thread_pointer) {
@@ -94,10 +109,12 @@ static __always_inline void linked_begin(struct linked_walk* walk, const struct 
   walk->runs = 0;
   walk->last = 0;
   walk->window_start = 0;
+  walk->generation = 0;
   if (!state || linked_word(state + layout->thread_id) != thread_pointer) {
     state = linked_state(&layout->places[1], base, thread_pointer);
     if (!state || linked_word(state + layout->thread_id) != thread_pointer) return;
   }
+  walk->generation = linked_generation(layout, state);
   walk->at = linked_word(state + layout->innermost);
   if (layout->is_indirect && walk->at) walk->at = linked_word(walk->at + layout->innermost_there);
   if (layout->boundary_kind == FLAMED_BOUNDARY_MARKED) walk->entry = linked_word(state + layout->first_call);
@@ -134,31 +151,91 @@ static __always_inline __u64 linked_instruction(const struct linked_walk* walk,
   return after < FLAMED_MOST_INSTRUCTION ? after : FLAMED_MOST_INSTRUCTION;
 }
 
-/* Never 0, unless it can't be read. */
-static __always_inline __u64 linked_check(__u32 offset, __u32 check_words, __u64 code) {
-  __u64 words[4] = {0, 0, 0, 0};
-  const __u32 bytes = 8U * check_words & 63U;
-  if (bytes > sizeof(words) || bpf_probe_read_user(words, bytes, (void*)(code + offset))) return 0;
-  __u64 check = words[0] * 0x9e3779b97f4a7c15ULL ^ words[1] * 0xff51afd7ed558ccdULL;
-  check ^= words[2] * 0xc4ceb9fe1a85ec53ULL ^ words[3] * 0xd6e8feb86659fd93ULL;
-  check ^= check >> 29;
-  return (check * 0x9e3779b97f4a7c15ULL >> (64 - FLAMED_CHECK_BITS)) | 1;
+/*
+ * How long check words stand. With a generation until it changes; the second is for another program in the process.
+ * Without one it is not known: not at all if the code is young, or the process replaces code. Returns whether it does.
+ */
+static __always_inline int linked_trust(struct linked_walk* walk, const struct met_codes* met) {
+  const __u64 changing = met->changing[walk->tgid & (FLAMED_CHANGING_PROCESSES - 1)];
+  const int is_changing = changing >> 32 == walk->tgid && walk->now_seconds < (__u32)changing;
+  walk->trust_seconds = is_changing && !walk->generation ? 0 : FLAMED_KNOWN_CODE_SECONDS;
+  walk->young_seconds = walk->generation ? 0 : FLAMED_YOUNG_CODE_SECONDS;
+  return is_changing;
 }
 
-/* The check word of a code object, read again if that was some time ago: then `*is_new`. */
-static __always_inline __u64 linked_known_check(const struct linked_walk* walk, __u32 offset, __u32 check_words,
+static __always_inline __u64 linked_mix(__u64 check, __u64 word) { return (check ^ word) * 0x9e3779b97f4a7c15ULL; }
+
+/*
+ * The following has as few branches as can be: it runs in a loop over frames, and each branch there is a good part of
+ * the verifier's work.
+ */
+
+/* 1 if it is not 0. */
+static __always_inline __u64 linked_is_set(__u64 value) {
+  __u64 negative = -value;
+  FLAMED_OPAQUE(negative); /* so that clang does not see what this is */
+  return (value | negative) >> 63;
+}
+
+/* The smaller one of signed numbers. */
+static __always_inline __u64 linked_min(__u64 a, __u64 b) {
+  __s64 more = (__s64)(a - b);
+  FLAMED_OPAQUE(more);
+  return b + (__u64)(more & more >> 63);
+}
+
+/* runtimes::read_check_word() computes the same. 0: it can't be read, else it is odd. */
+static __always_inline __u64 linked_check(struct linked_walk* walk, const struct flamed_code_check* place, __u64 code) {
+  __u64* words = &walk->words[FLAMED_LINKED_CHECK];
+  __u32 name = (__u32)(place->name - place->at) >> 3;
+  __u32 file = (__u32)(place->file - place->at) >> 3;
+  const __u32 text_bytes = place->text_bytes & 8U;
+  __u64 length = 0;
+  __u64 hash = 0;
+  __u64 end[2] = {0, 0};
+  __u64 check = 0;
+  for (__u32 i = 0; i < FLAMED_MOST_CHECK_WORDS; i++) words[i] = 0;
+  __s64 failed = bpf_probe_read_user(words, 8U * place->words & 127U, (void*)(code + place->at));
+  FLAMED_OPAQUE(failed);
+  FLAMED_OPAQUE(name); /* so that they are masked in any case */
+  FLAMED_OPAQUE(file);
+  for (__u32 i = 0; i < FLAMED_MOST_CHECK_WORDS; i++) check = linked_mix(check, words[i]);
+
+  const __u64 text = words[file & (FLAMED_LINKED_CHECK_WORDS - 1)];
+  bpf_probe_read_user(&hash, text_bytes, (void*)(words[name & (FLAMED_LINKED_CHECK_WORDS - 1)] + FLAMED_TEXT_HASH));
+  bpf_probe_read_user(&length, text_bytes, (void*)(text + FLAMED_TEXT_LENGTH));
+  length = linked_min(length, FLAMED_MOST_CHECKED_TEXT);
+  bpf_probe_read_user(end, 2 * text_bytes, (void*)(text + place->text + length - sizeof(end)));
+  check = linked_mix(linked_mix(linked_mix(linked_mix(check, hash), length), end[0]), end[1]);
+  return (linked_mix(check, check >> 32) >> (64 - FLAMED_CHECK_BITS) | 1) & ~(__u64)(failed >> 63);
+}
+
+#define FLAMED_CODE_REPLACED 2 /* in `*is_new`: another code object was there */
+
+/* The check word of a code object, read again if it may have changed. `*is_new`, unless 0: it may be new. */
+static __always_inline __u64 linked_known_check(struct linked_walk* walk, const struct flamed_code_check* where,
                                                 struct known_codes* known, __u64 code, __u32* is_new) {
   const __u64 hash = (code ^ (__u64)walk->tgid << 40) * 0x9e3779b97f4a7c15ULL;
   struct known_code* place = &known->codes[hash >> 32 & (FLAMED_KNOWN_CODES - 1)];
-  if (place->code == code && place->tgid == walk->tgid &&
-      walk->now_seconds - place->seconds < FLAMED_KNOWN_CODE_SECONDS)
-    return place->check;
-  const __u64 check = linked_check(offset, check_words, code);
-  *is_new = 1;
+  const __u64 other = (place->code ^ code) | (place->tgid ^ walk->tgid);
+  const __u32 age = walk->now_seconds - place->seconds;
+  const __u64 known_check = place->check << (64 - FLAMED_CHECK_BITS) >> (64 - FLAMED_CHECK_BITS);
+  __u64 since = place->check >> FLAMED_CHECK_BITS;
+  const __u64 known_seconds = (walk->now_seconds - since) & 0xffff;
+  if (!(other | (place->generation ^ walk->generation)) && age < walk->trust_seconds &&
+      known_seconds >= walk->young_seconds)
+    return known_check;
+  const __u64 check = linked_check(walk, where, code);
+  const __u64 is_other = linked_is_set(other);
+  const __u64 is_changed = linked_is_set(known_check ^ check);
+  const __u64 is_replaced = is_changed & (is_other ^ 1);
+  *is_new = (__u32)(is_other | linked_is_set(age) | is_replaced * FLAMED_CODE_REPLACED);
+  since += known_seconds * (is_other | is_replaced);
   place->code = code;
   place->tgid = walk->tgid;
   place->seconds = walk->now_seconds;
-  place->check = check;
+  place->generation = walk->generation;
+  place->check = since << FLAMED_CHECK_BITS | check;
   return check;
 }
 
@@ -180,16 +257,21 @@ static __always_inline __u32 linked_show(struct linked_walk* walk, const struct 
 }
 
 /*
- * Has some CPU met a code object of this check word here before? From now on it has. Other code objects may take
- * its place in the table.
+ * Has some CPU met a code object of this check word here before? If not, from now on it has, if `may_enter`. Other code
+ * objects may take its place in the table.
  */
-static __always_inline int linked_is_met(const struct linked_walk* walk, struct met_codes* met, __u64 code,
-                                         __u64 check) {
+static __always_inline int linked_is_met(const struct linked_walk* walk, struct met_codes* met, __u64 code, __u64 check,
+                                         __u32 is_new, int may_enter) {
   const __u64 word = ((code ^ (__u64)walk->tgid << 40) * 0x9e3779b97f4a7c15ULL ^ check * 0xff51afd7ed558ccdULL) | 1;
   volatile __u64* first = &met->words[word >> 40 & (FLAMED_MET_CODES - 2)];
   volatile __u64* second = &met->words[(word >> 40 & (FLAMED_MET_CODES - 2)) + 1];
   const __u64 newest = *first;
-  if (newest == word || *second == word) return 1;
+  volatile __u64* changing = &met->changing[walk->tgid & (FLAMED_CHANGING_PROCESSES - 1)];
+  const __u64 before = *changing;
+  const __u64 until = ((__u64)walk->tgid << 32 | walk->now_seconds) + FLAMED_REPLACED_CODE_SECONDS;
+  *changing = before + (until - before) * ((is_new & FLAMED_CODE_REPLACED) / FLAMED_CODE_REPLACED);
+  if (!(linked_is_set(newest ^ word) & linked_is_set(*second ^ word))) return 1;
+  if (!may_enter) return 0;
   *second = newest;
   *first = word;
   return 0;
@@ -197,11 +279,11 @@ static __always_inline int linked_is_met(const struct linked_walk* walk, struct 
 
 /* A code object that this CPU has not met lately. If none has, it is to be copied, or the daemon to be notified. */
 static __always_inline void linked_note_new(struct linked_walk* walk, struct met_codes* met, __u64 code, __u64 check,
-                                            int may_notify) {
+                                            __u32 is_new, __u32 may_notify) {
   __u32 place = walk->copy_count;
-  const int may_copy = walk->may_copy && place < FLAMED_MOST_CODE_COPIES;
-  if ((!may_notify && !may_copy) || linked_is_met(walk, met, code, check)) return;
-  if (may_notify) walk->is_news = 1;
+  const __u32 may_copy = walk->may_copy & (place - FLAMED_MOST_CODE_COPIES) >> 31;
+  if (linked_is_met(walk, met, code, check, is_new, (int)(may_notify | may_copy))) return;
+  walk->is_news |= may_notify;
   if (!may_copy) return;
   walk->copy_count = place + 1;
   FLAMED_OPAQUE(place); /* so that it is masked in any case */
@@ -235,7 +317,7 @@ static __always_inline void linked_copy_code(struct flamed_code_copy* copy, cons
  * and `may_notify`.
  */
 static __always_inline int linked_step(struct linked_walk* walk, const struct flamed_linked_layout* layout,
-                                       struct known_codes* known, struct met_codes* met, int may_notify) {
+                                       struct known_codes* known, struct met_codes* met, __u32 may_notify) {
   __u32 is_new = 0;
   const __u64 at = walk->at;
   const __u32 count = walk->frame_count;
@@ -260,8 +342,8 @@ static __always_inline int linked_step(struct linked_walk* walk, const struct fl
   FLAMED_OPAQUE(place);
   struct flamed_linked_frame* frame = &walk->frames[place & (FLAMED_MAX_LINKED_FRAMES - 1)];
   frame->code = code >> 3 << FLAMED_INSTRUCTION_BITS | linked_instruction(walk, layout, first, code);
-  const __u64 check = linked_known_check(walk, layout->check, layout->check_words, known, code, &is_new);
-  if (is_new) linked_note_new(walk, met, code, check, may_notify);
+  const __u64 check = linked_known_check(walk, &layout->check, known, code, &is_new);
+  if (is_new) linked_note_new(walk, met, code, check, is_new, may_notify);
   frame->check = (__u64)walk->call_count << FLAMED_CHECK_BITS | check;
   walk->frame_count = count + 1;
   if (layout->boundary_kind == FLAMED_BOUNDARY_MARKED && boundary) {

@@ -59,14 +59,12 @@ symbolizer::RuntimeProcess process_of(const RuntimeModules::Loaded& loaded) {
     case RuntimeKind::kPython: {
       const auto& layout = std::get<runtimes::PythonLayout>(loaded.runtime->layout);
       process.check = layout.frames.check;
-      process.check_words = layout.frames.check_words;
       process.python = layout.objects;
       break;
     }
     case RuntimeKind::kV8: {
       const auto& layout = std::get<runtimes::V8Layout>(loaded.runtime->layout);
       process.check = layout.frames.check;
-      process.check_words = layout.frames.check_words;
       process.v8 = layout.objects;
       break;
     }

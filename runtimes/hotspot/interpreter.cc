@@ -39,8 +39,7 @@ std::optional<FrameSlots> interpreter_slots(const HotSpotLayout& layout) {
   slots.entry_function_register = kRbx;
   slots.entry_cfa_register = kR13;
   // The constants' address and sizes. The word before, a fingerprint, is computed when it is first needed.
-  slots.check = static_cast<std::uint16_t>(methods.constants.offset);
-  slots.check_words = kCheckWords;
+  slots.check = {.at = static_cast<std::uint16_t>(methods.constants.offset), .words = kCheckWords};
   return slots;
 }
 

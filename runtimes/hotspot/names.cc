@@ -376,7 +376,7 @@ Result<std::int32_t> HotSpotNames::bytecode_of(const HotSpotInterpreted& frame, 
     return static_cast<std::int32_t>(index);
   }
   std::array<std::uint64_t, 4> words{};
-  const auto checked = code->bytes().subspan(slots_->check, sizeof(words));
+  const auto checked = code->bytes().subspan(slots_->check.at, sizeof(words));
   std::memcpy(words.data(), checked.data(), checked.size());
   if (check_word(words) != frame.check) return Error("another method is there by now");
   return frame.bytecode <= bytes ? static_cast<std::int32_t>(frame.bytecode) - 1 : HotSpotCall::kNotKnown;

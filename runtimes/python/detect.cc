@@ -82,6 +82,7 @@ const std::array<KnownVersion, 4>& known_versions() {
 /// Places in _Py_DebugOffsets, in words of 8 bytes.
 struct SelfDescription {
   std::uint32_t minor;
+  std::uint8_t generation, interpreter;  ///< 0: it has none
   std::uint8_t innermost, thread_id;
   std::uint8_t previous, code, instruction, owner;
   std::uint8_t file, qualified_name, lines, first_line, first_instruction;
@@ -90,12 +91,17 @@ struct SelfDescription {
   std::uint8_t string_state, string_length, ascii_size;
 };
 constexpr std::array<SelfDescription, 3> kSelfDescriptions{{
-    {13, 23, 24, 29, 30, 31, 33, 35, 37, 38, 39, 43, 45, 65, 66, 68, 69, 70},
-    {14, 26, 27, 32, 33, 34, 36, 40, 42, 43, 44, 48, 51, 75, 76, 78, 79, 80},
-    {15, 26, 30, 40, 41, 42, 44, 48, 50, 51, 52, 56, 59, 87, 88, 90, 91, 92},
+    {13, 0, 22, 23, 24, 29, 30, 31, 33, 35, 37, 38, 39, 43, 45, 65, 66, 68, 69, 70},
+    {14, 20, 25, 26, 27, 32, 33, 34, 36, 40, 42, 43, 44, 48, 51, 75, 76, 78, 79, 80},
+    {15, 20, 25, 26, 30, 40, 41, 42, 44, 48, 50, 51, 52, 56, 59, 87, 88, 90, 91, 92},
 }};
 constexpr std::size_t kSelfDescriptionWords = 93;
 constexpr std::string_view kCookie = "xdebugpy";
+
+// 3.13 counts the code objects that an interpreter has made, from 1 on: `func_state`, whose first values are in the
+// file.
+constexpr std::uint32_t kFunctionState = 17000;       // in an interpreter
+constexpr std::uint64_t kMainInterpreter313 = 88352;  // in _PyRuntime
 
 // A frame that native code called, from 3.12 on: FRAME_OWNED_BY_CSTACK, later FRAME_OWNED_BY_INTERPRETER.
 constexpr std::uint8_t kOwnedByNativeCode = 3;
@@ -287,18 +293,43 @@ class Detector {
     objects.ascii_text = offset(at->ascii_size);
     objects.bytes_length = offset(at->bytes_length);
     objects.bytes_text = offset(at->bytes_text);
+    frames.interpreter = offset(at->interpreter);
+    frames.generation = at->generation != 0 ? generation_at(words[at->generation]) : made_code_objects();
     set_other_text();
     if (!is_plausible) return unreadable(layout_.version, "_PyRuntime's description of itself is damaged");
     return {};
   }
 
-  /// From the file's name to the table of lines: three or four addresses of objects of its own.
+  /// Larger than any interpreter. 0: it is not a place of one.
+  static std::uint32_t generation_at(std::uint64_t offset) {
+    constexpr std::uint64_t kMost = 1 << 20;
+    return offset < kMost ? static_cast<std::uint32_t>(offset) : 0;
+  }
+
+  /// 0 if it is not where it was in the build that was looked at.
+  std::uint32_t made_code_objects() {
+    std::array<std::uint64_t, 8> words{};
+    const std::uint64_t at = runtime_.address + kMainInterpreter313 + kFunctionState;
+    if (!image_.read(at, std::as_writable_bytes(std::span(words)))) return 0;
+    const bool is_at_start =
+        words[0] == 1 && std::all_of(words.begin() + 1, words.end(), [](auto word) { return word == 0; });
+    return is_at_start ? kFunctionState : 0;
+  }
+
+  /// From the first line to the table of lines. From 3.12 on there is a number among them that each code object has for
+  /// itself. Before, all that they point to may have been replaced in the same places.
   void set_check() {
-    constexpr int kMostWords = 4;
-    const int words = (layout_.objects.lines - layout_.objects.file) / 8 + 1;
-    layout_.frames.check = layout_.objects.file;
-    layout_.frames.check_words = static_cast<std::uint8_t>(std::clamp(words, 1, kMostWords));
-    layout_.frames.parts = {layout_.objects.name, layout_.objects.file, layout_.objects.lines};
+    const PythonObjects& objects = layout_.objects;
+    CodeCheck& check = layout_.frames.check;
+    check.at = static_cast<std::uint16_t>(objects.first_line / 8 * 8);
+    const int words = (objects.lines - check.at) / 8 + 1;
+    check.words = static_cast<std::uint16_t>(std::clamp<int>(words, 1, kMostCheckWords));
+    if (layout_.version.minor() < 12) {
+      check.name = objects.name;
+      check.file = objects.file;
+      check.text = objects.ascii_text;
+    }
+    layout_.frames.parts = {objects.name, objects.file, objects.lines};
   }
 
   Status find_types() {

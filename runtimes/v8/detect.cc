@@ -173,8 +173,7 @@ class Detector {
     objects.shared_token_offset = find({"class_SharedFunctionInfo__raw_function_token_offset__int16_t"});
     // Its name or ScopeInfo, what it knows of feedback, and its script. Among the numbers behind them are flags that
     // change when it is compiled.
-    layout_.frames.check = objects.shared_name;
-    layout_.frames.check_words = 3;
+    layout_.frames.check = {.at = objects.shared_name, .words = 3};
 
     constexpr std::uint16_t kHead = 8;
     constexpr std::uint16_t kWord = 8;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -59,6 +60,54 @@ void sort_by(std::vector<Place>& places, Key key) {
   std::sort(places.begin(), places.end(), [&](const Place& a, const Place& b) { return key(a) < key(b); });
 }
 
+/// The known source files of `lines`, which are numbered as in `by_line`.
+std::vector<FilePlace> files_of(const StackProfile& profile, const Numbering& by_line,
+                                const std::vector<LinePlace>& lines, QueryBudget& budget) {
+  std::vector<FilePlace> files;
+  std::map<std::pair<std::string_view, std::string_view>, std::uint32_t> number_of;
+  std::vector<std::uint32_t> file_of_line;
+  for (const LinePlace& line : lines) {
+    if (line.file.empty()) {
+      file_of_line.push_back(kNone);
+      continue;
+    }
+    const auto [file, is_new] =
+        number_of.try_emplace({line.module, line.file}, static_cast<std::uint32_t>(files.size()));
+    if (is_new) files.push_back({line.module, line.file});
+    file_of_line.push_back(file->second);
+  }
+  // A stack that is in a file several times counts as often: only the order depends on it.
+  std::vector<std::uint64_t> weights(files.size());
+  std::map<std::tuple<std::uint32_t, std::uint32_t, ModuleId>, std::uint64_t> uses;  // of a file by a process
+  for (const StackCount& row : profile.counts) {
+    for (std::uint32_t node = row.stack; node != 0; node = profile.nodes[node].caller) {
+      if (!budget.visit()) return {};
+      const std::uint32_t frame = profile.nodes[node].frame;
+      for (const std::uint32_t line : by_line.of(frame)) {
+        const std::uint32_t file = file_of_line[line];
+        if (file == kNone) continue;
+        weights[file] += row.ns;
+        uses[{file, profile.threads[row.thread].process, profile.frames[frame].address.module}] += row.ns;
+      }
+    }
+  }
+  std::vector<std::pair<std::uint64_t, decltype(uses)::key_type>> by_weight;
+  by_weight.reserve(uses.size());
+  for (const auto& [use, weight] : uses) by_weight.emplace_back(weight, use);
+  const auto is_heavier = [](const auto& a, const auto& b) { return a.first > b.first; };
+  std::stable_sort(by_weight.begin(), by_weight.end(), is_heavier);
+  for (const auto& [weight, use] : by_weight) {
+    const auto& [file, process, code] = use;
+    const ProcessInfo& info = profile.processes[process];
+    files[file].uses.push_back({info.id, info.started, code});
+  }
+  std::vector<std::pair<std::uint64_t, FilePlace>> ordered;
+  for (std::size_t i = 0; i < files.size(); ++i) ordered.emplace_back(weights[i], std::move(files[i]));
+  std::stable_sort(ordered.begin(), ordered.end(), is_heavier);
+  for (std::size_t i = 0; i < files.size(); ++i) files[i] = std::move(ordered[i].second);
+  return files;
+}
+
 }  // namespace
 
 Result<FunctionPlaces> function_places(const Snapshot& snapshot, const Selection& selection,
@@ -113,6 +162,7 @@ Result<FunctionPlaces> function_places(const Snapshot& snapshot, const Selection
   count(*stacks, own, below, whole, all);
   count(*stacks, own, below, by_address, answer.addresses);
   count(*stacks, own, below, by_line, answer.lines);
+  if (function.with_files) answer.files = files_of(*stacks, by_line, answer.lines, budget);
   if (!budget.check()) return budget.error();
   answer.function = all.front();
   answer.samples = below.front();

@@ -21,6 +21,7 @@ namespace flamed::store {
 struct FunctionName {
   std::string name;
   std::optional<std::string> module{};  ///< empty: of any module
+  bool with_files = false;              ///< also FunctionPlaces::files
 };
 
 /// How many samples are at a place, and how many have it in their stack: at most once for each sample.
@@ -45,12 +46,25 @@ struct LinePlace : PlaceCounts {
   std::uint32_t line = 0;  ///< 0 if not known
 };
 
+/// A source file of the function, as LinePlace has it, and who ran what was compiled from it.
+struct FilePlace {
+  struct Use {
+    ProcessId process;
+    std::optional<WallTime> started{};  ///< when the process did
+    ModuleId code;
+  };
+  std::string module;
+  std::string file;
+  std::vector<Use> uses{};  ///< the one with the most samples first
+};
+
 struct FunctionPlaces : AnswerFacts {
   std::uint64_t samples = 0;            ///< of the selection
   PlaceCounts function;                 ///< the sums of `self_samples` below are its own
   std::optional<NamedFrame> frame{};    ///< the function as it was found first; empty: it is in no stack
   std::vector<AddressPlace> addresses;  ///< by module and offset
   std::vector<LinePlace> lines;         ///< by module, file and line
+  std::vector<FilePlace> files{};       ///< only on request; the one with the most samples first
 };
 
 /// Of the options those apply that apply to build_stacks().

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "runtimes/code_check.h"
 #include "runtimes/python/layout.h"
 #include "runtimes/runtime_function.h"
 #include "runtimes/runtime_kind.h"
@@ -31,7 +32,7 @@ struct RuntimeModule {
 /// Code as a sample met it: the address of the object that stands for it.
 struct RuntimeCode {
   std::uint64_t address = 0;
-  std::uint64_t check = 0;  ///< see runtimes::check_word()
+  std::uint64_t check = 0;  ///< see runtimes::read_check_word()
   /// Not 0: an innermost instruction in code that was compiled at run time, which may be that code object's. Right
   /// before and after a call it is not: then the code object is the caller's.
   std::uint64_t pc = 0;
@@ -42,9 +43,9 @@ struct RuntimeCode {
 /// Where a process has what tells of its code. Passed on as it is in memory.
 struct RuntimeProcess {
   runtimes::RuntimeKind kind = runtimes::RuntimeKind::kPython;
-  std::uint8_t check_words = 0;
-  std::uint16_t check = 0;
-  std::uint32_t padding = 0;
+  std::uint8_t padding = 0;
+  runtimes::CodeCheck check{};
+  std::uint32_t more_padding = 0;
   std::uint64_t base = 0;  ///< what was added to the module's addresses
   runtimes::PythonObjects python{};
   runtimes::V8Objects v8{};

@@ -88,6 +88,16 @@ Result<ContainerFiles> GuardedOpener::find_container_files(const std::string& id
                              [&](OpenHelper& helper) { return helper.find_container_files(id); });
 }
 
+Result<SourceCopy> GuardedOpener::copy_source(const SourceRequest& request) {
+  std::lock_guard lock(mutex_);
+  forget_ended();
+  const std::string user = user_of(request.process.pid);
+  if (user.empty()) return Error("its process has ended", ESRCH);
+  if (request.path.size() >= PATH_MAX) return Error("its path is not one of a file", ENAMETOOLONG);
+  // Only for the place of the user: copy_source() refuses file systems that may hang.
+  return ask<SourceCopy>({"sources of " + user, user}, [&](OpenHelper& helper) { return helper.copy_source(request); });
+}
+
 std::vector<RootFile> GuardedOpener::open(std::int32_t pid, std::span<const std::string> paths,
                                           const FileOwner& owner) {
   std::lock_guard lock(mutex_);

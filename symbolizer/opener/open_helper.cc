@@ -34,11 +34,12 @@ constexpr std::size_t kMaxTextBytes = PATH_MAX;
 constexpr std::size_t kMaxMessageBytes = 8 * kMaxTextBytes;
 static_assert(RootFiles::kMostPaths <= kMaxMessageFds);
 static_assert(kMostContainerFiles <= kMaxMessageFds);
+static_assert(kMostSourceGroups * sizeof(std::uint32_t) + 2 * kMaxTextBytes < kMaxMessageBytes);
 
 /// Follows an answer after the last call that a file system could block.
 constexpr char kDone = 'd';
 
-enum class Question : std::uint8_t { kModule, kJitFiles, kRootFiles, kMemory, kContainer };
+enum class Question : std::uint8_t { kModule, kJitFiles, kRootFiles, kMemory, kContainer, kSource };
 
 std::string_view short_text(std::string_view text) { return text.substr(0, kMaxTextBytes); }
 
@@ -59,6 +60,26 @@ bool read(WireReader& from, OpenRequest& request) {
   return from.number(request.pid) && from.number(request.parent_pid) && from.number(request.start) &&
          from.number(request.end) && from.number(request.file.device_major) && from.number(request.file.device_minor) &&
          from.number(request.file.inode) && from.text(request.path, kMaxTextBytes);
+}
+
+void write(WireWriter& to, const SourceRequest& request) {
+  to.number(request.process.pid);
+  to.number(request.process.start_ticks);
+  to.number(request.viewer);
+  to.text(short_text(request.path));
+  to.number(static_cast<std::uint32_t>(request.groups.size()));
+  for (const std::uint32_t group : request.groups) to.number(group);
+}
+
+bool read(WireReader& from, SourceRequest& request) {
+  std::uint32_t count = 0;
+  if (!from.number(request.process.pid) || !from.number(request.process.start_ticks) || !from.number(request.viewer) ||
+      !from.text(request.path, kMaxTextBytes) || !from.number(count) || count > kMostSourceGroups) {
+    return false;
+  }
+  request.groups.resize(count);
+  return std::all_of(request.groups.begin(), request.groups.end(),
+                     [&](std::uint32_t& group) { return from.number(group); });
 }
 
 /// Everything but the descriptor.
@@ -168,6 +189,15 @@ void answer_container(const std::string& id) {
   answer(words, fds);
 }
 
+void answer_source(const SourceRequest& request, const std::string& proc) {
+  const Result<SourceCopy> copied = copy_source(request, proc);
+  if (!copied) return answer(copied.error());
+  WireWriter words = good_answer();
+  words.number(copied->modified_ns);
+  const int fd = copied->text.get();
+  answer(words, std::span(&fd, 1));
+}
+
 /// False: invalid request.
 bool serve(std::span<const std::byte> bytes) {
   MemorySource source(bytes);
@@ -215,6 +245,12 @@ bool serve(std::span<const std::byte> bytes) {
       std::string id;
       if (!from.text(id, kMaxTextBytes) || !from.finished()) return false;
       answer_container(id);
+      return true;
+    }
+    case Question::kSource: {
+      SourceRequest request;
+      if (!read(from, request) || !from.finished()) return false;
+      answer_source(request, proc);
       return true;
     }
   }
@@ -366,6 +402,21 @@ Result<ContainerFiles> OpenHelper::find_container_files(const std::string& id) {
   }
   if (!from.finished()) return nonsense();
   return found;
+}
+
+Result<SourceCopy> OpenHelper::copy_source(const SourceRequest& request) {
+  WireWriter question;
+  question.text(proc_);
+  question.number(Question::kSource);
+  write(question, request);
+  Result<Answer> answer = ask(question);
+  if (!answer) return std::move(answer).error();
+  MemorySource source(answer->bytes);
+  WireReader from(source, answer->bytes.size());
+  SourceCopy copied;
+  if (!from.number(copied.modified_ns) || !from.finished() || answer->files.size() != 1) return nonsense();
+  copied.text = std::move(answer->files.front());
+  return copied;
 }
 
 Result<OpenHelper::Answer> OpenHelper::ask(const WireWriter& question) {

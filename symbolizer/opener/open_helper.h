@@ -22,6 +22,7 @@
 #include "symbolizer/model/jit_file.h"
 #include "symbolizer/opener/container_opener.h"
 #include "symbolizer/opener/module_opener.h"
+#include "symbolizer/opener/source_opener.h"
 #include "symbolizer/process/direct_root_files.h"
 #include "symbolizer/process/module_table.h"
 
@@ -44,7 +45,7 @@ class OpenHelper {
   void set_limit(std::int64_t limit_ns) { limit_ns_ = limit_ns; }
 
   /// The result of open_module(). Reading and closing the file does not block: its beginning was read, and a duplicate
-  /// closed. This and the next four fail with any code when the helper can't be used any more, see state().
+  /// closed. This and the next five fail with any code when the helper can't be used any more, see state().
   Result<Fd> open_module(const OpenRequest& request, ModuleSearch search);
   /// What find_jit_files() says.
   Result<JitFiles> find_jit_files(const ProcessId& owner);
@@ -56,6 +57,8 @@ class OpenHelper {
   Result<Fd> open_memory(const ProcessId& process);
   /// What find_container_files() says.
   Result<ContainerFiles> find_container_files(const std::string& id);
+  /// The result of copy_source(). Reading it does not block.
+  Result<SourceCopy> copy_source(const SourceRequest& request);
 
   enum class State : std::uint8_t {
     kReady,

@@ -47,6 +47,7 @@ std::string unescaped(std::string_view text) {
 }
 
 struct Mount {
+  std::string_view id;      ///< "36"
   std::string_view device;  ///< "98:0"
   std::string_view where;   ///< escaped
   std::string_view type;
@@ -61,7 +62,7 @@ void visit_mounts(std::string_view mountinfo, Visit&& visit) {
     std::string_view line = mountinfo.substr(0, end);
     mountinfo.remove_prefix(std::min(end + 1, mountinfo.size()));
     Mount mount;
-    take_word(line);
+    mount.id = take_word(line);
     take_word(line);
     mount.device = take_word(line);
     take_word(line);
@@ -84,6 +85,17 @@ std::string_view file_system_of(std::string_view mountinfo, const FileKey& key) 
   std::string_view type;
   visit_mounts(mountinfo, [&](const Mount& mount) {
     const bool is_it = is_device(mount.device, key);
+    if (is_it) type = mount.type;
+    return !is_it;
+  });
+  return type;
+}
+
+std::string_view file_system_of_mount(std::string_view mountinfo, std::uint64_t id) {
+  const std::string wanted = std::to_string(id);
+  std::string_view type;
+  visit_mounts(mountinfo, [&](const Mount& mount) {
+    const bool is_it = mount.id == wanted;
     if (is_it) type = mount.type;
     return !is_it;
   });

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string_view>
 
@@ -16,6 +17,9 @@ inline constexpr std::size_t kMountInfoLimitBytes = std::size_t{4} << 20;
 
 /// The type of the file system on the key's device, such as "ext4"; empty if no line has the device.
 std::string_view file_system_of(std::string_view mountinfo, const FileKey& key);
+
+/// The type of the file system of a mount, by its id (stx_mnt_id of statx(2)); empty if no line has it.
+std::string_view file_system_of_mount(std::string_view mountinfo, std::uint64_t id);
 
 /// A mounted file system that may hang.
 struct DoubtfulMount {

@@ -45,7 +45,13 @@ std::optional<ProcessStatus> parse_process_status(std::string_view text) {
   const std::vector<std::uint64_t> pids = numbers_of(text, "NSpid:", 10);
   const std::vector<std::uint64_t> caught = numbers_of(text, "SigCgt:", 16);
   if (!uid || !gid || pids.empty() || caught.size() != 1) return std::nullopt;
-  return ProcessStatus{*uid, *gid, static_cast<std::int32_t>(pids.back()), caught.front()};
+  ProcessStatus status{*uid, *gid, static_cast<std::int32_t>(pids.back()), caught.front()};
+  for (const std::uint64_t group : numbers_of(text, "Groups:", 10)) {
+    status.groups.push_back(static_cast<std::uint32_t>(group));
+  }
+  const std::vector<std::uint64_t> capabilities = numbers_of(text, "CapPrm:", 16);
+  status.capabilities = capabilities.size() == 1 ? capabilities.front() : ~std::uint64_t{0};
+  return status;
 }
 
 }  // namespace flamed::symbolizer

@@ -14,11 +14,15 @@
 #include <array>
 #include <cerrno>
 #include <climits>
+#include <functional>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
+#include "base/file.h"
 #include "symbolizer/model/clean_name.h"
+#include "symbolizer/process/mount_info.h"
 #include "symbolizer/process/proc_folder.h"
 
 namespace flamed::symbolizer {
@@ -61,11 +65,48 @@ bool may(const Fd& fd, const struct stat& status, const RootDirectory::Reader& r
   return (status.st_mode & bit) != 0 && (status.st_mode & (bit << kGroup)) != 0 && !has_access_control_list(fd);
 }
 
-Result<std::string> target_of(const Fd& link, const std::string& name) {
+/// Without saying of what.
+Error plain_error(int code) { return Error(std::generic_category().message(code), code); }
+
+Result<std::string> target_of(const Fd& link) {
   std::array<char, PATH_MAX> target{};
   const ssize_t size = ::readlinkat(link.get(), "", target.data(), target.size());
-  if (size < 0) return Error::from_errno("read the link " + name);
+  if (size < 0) return Error::from_errno("read a link on its path");
   return std::string(target.data(), static_cast<std::size_t>(size));
+}
+
+/// The kernel's own rule for a user without capabilities. `bit`: S_IROTH or S_IXOTH.
+bool lets(const RootDirectory::Member& member, const struct stat& status, mode_t bit) {
+  const mode_t of_group = bit << 3U;
+  const mode_t of_owner = bit << 6U;
+  // In place of an owner that the kernel does not know here, who may be in any relation to the member.
+  constexpr std::uint32_t kNobody = 65534;
+  if (status.st_uid == kNobody || status.st_gid == kNobody) {
+    const mode_t all = bit | of_group | of_owner;
+    return (status.st_mode & all) == all;
+  }
+  if (status.st_uid == member.user) return (status.st_mode & of_owner) != 0;
+  const auto& groups = member.groups;
+  const bool is_member = std::find(groups.begin(), groups.end(), status.st_gid) != groups.end();
+  return (status.st_mode & (is_member ? of_group : bit)) != 0;
+}
+
+/// Whether its file system always answers; asks only the kernel. `known` is a mount of which that is known.
+Status check_local(const Fd& part, std::string_view mountinfo, std::optional<std::uint64_t>& known) {
+  struct statx place {};
+  if (::statx(part.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MNT_ID, &place) != 0) return plain_error(errno);
+  const bool has_mount = (place.stx_mask & STATX_MNT_ID) != 0;
+  if (has_mount && known == place.stx_mnt_id) return {};
+  std::string type(has_mount ? file_system_of_mount(mountinfo, place.stx_mnt_id) : std::string_view());
+  if (type.empty()) {
+    // The process sees no mount there if its root directory is a folder of one (chroot).
+    const Result<std::string> own = read_file("/proc/self/mountinfo", kMountInfoLimitBytes);
+    if (own) type = file_system_of(*own, {place.stx_dev_major, place.stx_dev_minor, 0});
+  }
+  if (type.empty()) return Error("its file system is not known", EACCES);
+  if (may_hang(type)) return Error("it is not on a disk of this machine, but on " + clean_name(type, 32), EACCES);
+  if (has_mount) known = place.stx_mnt_id;
+  return {};
 }
 
 /// Takes the first part off a path: "usr" of "/usr/lib". Empty at its end.
@@ -108,52 +149,119 @@ Result<Fd> RootDirectory::find(const std::string& path, LastLink last) const {
   return found;
 }
 
+/// What a way to a file must be like.
+struct RootDirectory::Rules {
+  std::uint32_t user = 0;  ///< only his links and root's are followed
+  /// ".." at the top stays there, as the kernel has it; false: is refused.
+  bool may_climb = true;
+  bool triggers_automounts = true;
+  /// Of each part before its file system is asked anything; may be empty.
+  std::function<Status(const Fd&)> approach{};
+  /// Of each part.
+  std::function<Status(const Fd&, const struct stat&)> judge{};
+};
+
 // Part by part, since the kernel only checks flamed's own rights. Each part is opened relative to the one before, so
 // the checked file is the opened one, whatever is renamed or mounted meanwhile.
-Result<Fd> RootDirectory::open_readable(const std::string& path, const Reader& reader) const {
-  const std::string name = clean_name(path, 255);
-  const auto refused = [&](const char* why) { return Error("open " + name + ": " + why, EACCES); };
+Result<Fd> RootDirectory::walk(const std::string& path, const Rules& rules) const {
+  const auto refused = [](const char* why) { return Error(why, EACCES); };
   std::vector<Fd> way;  // folders below the top
   std::string rest = path;
   int links = 0;
-  std::optional<std::uint64_t> judged;  // the last device that is not one of the kernel's own
   for (;;) {
     const std::string part = take_part(rest);
-    if (part.empty()) return Error(name + " is not a regular file");
+    if (part.empty()) return Error("it is not a regular file");
     if (part == ".") continue;
     if (part == "..") {
+      if (way.empty() && !rules.may_climb) return refused("its path leads out of the root directory");
       if (!way.empty()) way.pop_back();
       continue;
     }
     const int here = way.empty() ? top_.get() : way.back().get();
+    Fd next;
     // O_DIRECTORY triggers automounts only for folders.
-    Fd next(::openat(here, part.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    if (!next && errno == ENOTDIR) next.reset(::openat(here, part.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
-    struct stat status {};
-    if (!next || ::fstat(next.get(), &status) != 0) return Error::from_errno("open " + name);
-    if (judged != status.st_dev) {
-      if (Status usable = check_not_kernels(next, name); !usable) return usable.error();
-      judged = status.st_dev;
+    if (rules.triggers_automounts) {
+      next.reset(::openat(here, part.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     }
+    if (!next && (!rules.triggers_automounts || errno == ENOTDIR)) {
+      next.reset(::openat(here, part.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    }
+    if (!next) return plain_error(errno);
+    if (rules.approach) {
+      if (Status usable = rules.approach(next); !usable) return usable.error();
+    }
+    struct stat status {};
+    if (::fstat(next.get(), &status) != 0) return plain_error(errno);
+    if (Status usable = rules.judge(next, status); !usable) return usable.error();
     if (S_ISDIR(status.st_mode)) {
-      if (!may(next, status, reader, S_IXOTH)) return refused("not everybody may search a folder on its path");
       if (way.size() == kMostFolders) return refused("too many folders on its path");
       way.push_back(std::move(next));
     } else if (S_ISLNK(status.st_mode)) {
-      if (status.st_uid != 0 && status.st_uid != reader.user)
+      if (status.st_uid != 0 && status.st_uid != rules.user) {
         return refused("a link on its path belongs to another user");
+      }
       if (++links > kMostLinks) return refused("too many links on its path");
-      Result<std::string> target = target_of(next, name);
+      Result<std::string> target = target_of(next);
       if (!target) return target.error();
       if (target->starts_with('/')) way.clear();
       rest.insert(0, "/").insert(0, *target);
       if (rest.size() > std::size_t{2} * PATH_MAX) return refused("its links are too long");
     } else {
-      if (rest.find_first_not_of('/') != std::string::npos) return Error::from_errno("open " + name, ENOTDIR);
-      if (!may(next, status, reader, S_IROTH)) return refused("not everybody may read it");
-      return reopen_regular(next, name);
+      if (rest.find_first_not_of('/') != std::string::npos) return plain_error(ENOTDIR);
+      return next;
     }
   }
+}
+
+Result<Fd> RootDirectory::open_readable(const std::string& path, const Reader& reader) const {
+  const std::string name = clean_name(path, 255);
+  std::optional<std::uint64_t> judged;  // the last device that is not one of the kernel's own
+  Rules rules{reader.user};
+  rules.judge = [&](const Fd& part, const struct stat& status) -> Status {
+    if (judged != status.st_dev) {
+      if (Status usable = check_not_kernels(part, "it"); !usable) return usable;
+      judged = status.st_dev;
+    }
+    if (S_ISLNK(status.st_mode)) return {};
+    const bool is_folder = S_ISDIR(status.st_mode);
+    if (may(part, status, reader, is_folder ? S_IXOTH : S_IROTH)) return {};
+    return Error(is_folder ? "not everybody may search a folder on its path" : "not everybody may read it", EACCES);
+  };
+  Result<Fd> found = walk(path, rules);
+  if (!found) return std::move(found).error().with_context("open " + name);
+  return reopen_regular(*found, name);
+}
+
+Result<Fd> RootDirectory::open_as(const std::string& path, const Member& member, std::string_view mountinfo) const {
+  std::optional<std::uint64_t> local;  // the last mount that was found to be
+  Rules rules{.user = member.user, .may_climb = false, .triggers_automounts = false};
+  rules.approach = [&](const Fd& part) { return check_local(part, mountinfo, local); };
+  rules.judge = [&](const Fd& part, const struct stat& status) -> Status {
+    if (S_ISLNK(status.st_mode)) return {};
+    const bool is_folder = S_ISDIR(status.st_mode);
+    if (has_access_control_list(part)) {
+      return Error(is_folder ? "a folder on its path has an access control list" : "it has an access control list",
+                   EACCES);
+    }
+    if (lets(member, status, is_folder ? S_IXOTH : S_IROTH)) return {};
+    return Error(is_folder ? "owner, group and mode of a folder on its path do not let the user search it"
+                           : "its owner, group and mode do not let the user read it",
+                 EACCES);
+  };
+  const auto check = [&](const Fd& place) -> Status {
+    struct stat status {};
+    if (Status usable = rules.approach(place); !usable) return usable;
+    if (::fstat(place.get(), &status) != 0) return plain_error(errno);
+    return rules.judge(place, status);
+  };
+  if (Status usable = check(top_); !usable) return usable.error();
+  const Result<Fd> found = walk(path, rules);
+  if (!found) return found.error();
+  Result<Fd> file = reopen_regular(*found, "it");
+  if (!file) return file;
+  // It is the same file, but its owner or mode may have changed meanwhile.
+  if (Status usable = check(*file); !usable) return usable.error();
+  return file;
 }
 
 }  // namespace flamed::symbolizer

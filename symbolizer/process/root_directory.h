@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/handle.h"
 #include "base/result.h"
@@ -35,9 +37,22 @@ class RootDirectory {
   /// everybody may, or because it is his. Groups are ignored, and files of others with an access control list are
   /// refused.
   [[nodiscard]] Result<Fd> open_readable(const std::string& path, const Reader& reader) const;
+  /// A user with all his groups.
+  struct Member {
+    std::uint32_t user = 0;
+    std::vector<std::uint32_t> groups{};
+  };
+  /// Opens a regular file for reading if owner, group and modes of it, of the top, and of each folder on its path let
+  /// the member read it. Whatever has an access control list is refused, and so is what is not on a disk or in the
+  /// memory of this machine by `mountinfo`, which is that of the tree's process, and a path or link that leads above
+  /// the top. Only his links and root's are followed. Errors do not have the path.
+  [[nodiscard]] Result<Fd> open_as(const std::string& path, const Member& member, std::string_view mountinfo) const;
 
  private:
   explicit RootDirectory(Fd top) : top_(std::move(top)) {}
+  struct Rules;
+  /// `path`, which must lead to something else than a folder, opened with O_PATH if all its parts obey the rules.
+  [[nodiscard]] Result<Fd> walk(const std::string& path, const Rules& rules) const;
   Fd top_;
 };
 

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "runtimes/code_check.h"
 #include "runtimes/copied_memory.h"
-#include "runtimes/linked_frames.h"
 #include "runtimes/python/detect.h"
 #include "runtimes/python/names.h"
 #include "runtimes/remote_memory.h"
@@ -20,14 +20,6 @@
 
 namespace flamed::symbolizer {
 namespace {
-
-/// Is it still the code that the sample met?
-bool is_unchanged(runtimes::RemoteMemory& memory, const RuntimeProcess& process, const RuntimeCode& code) {
-  std::array<std::uint64_t, 4> words{};
-  const auto used = std::span(words).first(std::min<std::size_t>(process.check_words, words.size()));
-  return memory.read(code.address + process.check, std::as_writable_bytes(used)) &&
-         runtimes::check_word(used) == code.check;
-}
 
 /// Empty: the file is none.
 using Layout = decltype(RuntimeModule::layout);
@@ -52,7 +44,7 @@ class FunctionReader {
     if (const Status status = fill(code, answer); !status) {
       answer = {};
       answer.why_not = status.error().message();
-    } else if (!is_unchanged(memory_, process_, code)) {
+    } else if (runtimes::read_check_word(memory_, process_.check, code.address) != code.check) {
       answer = {};
       answer.why_not = "another one is at its address by now";
     }

@@ -486,8 +486,8 @@ namespace {
 void encode_layout(WireWriter& to, const runtimes::PythonLayout& layout) {
   const auto& [version, frames, objects, interpreter, interpreter_bytes] = layout;
   const auto& [thread_states, thread_library, thread_id, innermost, code, previous, instruction, instruction_kind,
-               first_instruction, check, check_words, parts, boundary_kind, boundary, boundary_value, first_call,
-               next_call] = frames;
+               first_instruction, check, interpreter_at, generation, parts, boundary_kind, boundary, boundary_value,
+               first_call, next_call] = frames;
   to.number(version.hex);
   to.number(version.knows_micro);
   to.array(std::span(&objects, 1));
@@ -497,12 +497,13 @@ void encode_layout(WireWriter& to, const runtimes::PythonLayout& layout) {
   to.number(thread_library);
   to.number(thread_id);
   to.array(std::span(innermost));
-  for (const std::uint16_t offset : {code, previous, instruction, first_instruction, check, parts[0], parts[1],
+  for (const std::uint16_t offset : {code, previous, instruction, first_instruction, interpreter_at, parts[0], parts[1],
                                      parts[2], boundary, first_call, next_call}) {
     to.number(offset);
   }
+  to.array(std::span(&check, 1));
+  to.number(generation);
   to.number(instruction_kind);
-  to.number(check_words);
   to.number(boundary_kind);
   to.number(boundary_value);
 }
@@ -510,22 +511,25 @@ void encode_layout(WireWriter& to, const runtimes::PythonLayout& layout) {
 bool decode_layout(WireReader& from, runtimes::PythonLayout& layout) {
   auto& [version, frames, objects, interpreter, interpreter_bytes] = layout;
   auto& [thread_states, thread_library, thread_id, innermost, code, previous, instruction, instruction_kind,
-         first_instruction, check, check_words, parts, boundary_kind, boundary, boundary_value, first_call, next_call] =
-      frames;
+         first_instruction, check, interpreter_at, generation, parts, boundary_kind, boundary, boundary_value,
+         first_call, next_call] = frames;
   std::vector<runtimes::PythonObjects> read_objects;
   if (!from.number(version.hex) || !from.flag(version.knows_micro) || !from.array(read_objects, 1) ||
       !from.number(interpreter) || !from.number(interpreter_bytes) || !from.array(thread_states, 2) ||
       !read_enum(from, thread_library, kThreadLibraries) || !from.number(thread_id) || !from.array(innermost, 2)) {
     return false;
   }
-  for (std::uint16_t* const offset : {&code, &previous, &instruction, &first_instruction, &check, &parts[0], &parts[1],
-                                      &parts[2], &boundary, &first_call, &next_call}) {
+  for (std::uint16_t* const offset : {&code, &previous, &instruction, &first_instruction, &interpreter_at, &parts[0],
+                                      &parts[1], &parts[2], &boundary, &first_call, &next_call}) {
     if (!from.number(*offset)) return false;
   }
-  if (!read_enum(from, instruction_kind, kInstructionKinds) || !from.number(check_words) ||
+  std::vector<runtimes::CodeCheck> checks;
+  if (!from.array(checks, 1) || !from.number(generation) || !read_enum(from, instruction_kind, kInstructionKinds) ||
       !read_enum(from, boundary_kind, kBoundaryKinds) || !from.number(boundary_value)) {
     return false;
   }
+  if (checks.size() != 1) return from.damaged("a Python has no check word");
+  check = checks[0];
   if (read_objects.size() != 1 || read_objects[0].lines_kind > runtimes::PythonLines::kLocations) {
     return from.damaged("a Python has no objects");
   }

@@ -25,6 +25,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (words > 16) std::abort();
   }
   if (frames.guard != 0 && (frames.guard_register > 16 || frames.instruction_register > 16)) std::abort();
-  if (frames.check_words == 0 || frames.check_words > 4 || frames.code >= 1024 || frames.check >= 1024) std::abort();
+  if (frames.check.words == 0 || frames.check.words > 4 || frames.code >= 1024 || frames.check.at >= 1024) std::abort();
   return 0;
 }

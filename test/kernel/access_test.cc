@@ -13,6 +13,7 @@
 #include <optional>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "test/catch.h"
@@ -96,9 +97,12 @@ exec "$@"' ")" + folder_.path() + "\" \"" + std::getenv("FLAMED_BINARY") +
   /// A busy process of the user, with a program and a name of its own.
   ChildProcess& run_as(unsigned user, const std::string& name, const std::string& program,
                        const std::vector<std::string>& arguments) {
-    const std::string copy = folder_.path() + "/" + name;
-    std::filesystem::copy_file(victim(program), copy);
-    REQUIRE(::chmod(copy.c_str(), 0755) == 0);
+    return run_text_as(user, name, text_of(victim(program)), arguments);
+  }
+  /// The same for a program with these bytes.
+  ChildProcess& run_text_as(unsigned user, const std::string& name, const std::string& program,
+                            const std::vector<std::string>& arguments = {}) {
+    const std::string copy = folder_.write(name, program, 0755);
     std::vector<std::string> command = as(user);
     command.push_back(copy);
     command.insert(command.end(), arguments.begin(), arguments.end());
@@ -112,6 +116,9 @@ exec "$@"' ")" + folder_.path() + "\" \"" + std::getenv("FLAMED_BINARY") +
     if (user == kContained) command.insert(command.end(), {"unshare", "--user", "--map-root-user"});
     return command;
   }
+
+  [[nodiscard]] std::string path_of(const std::string& name) const { return folder_.path() + "/" + name; }
+  [[nodiscard]] double metric(const std::string& name) const { return daemon_->metrics()[name]; }
 
   struct Answer {
     int status = 0;  ///< 0: no answer
@@ -357,6 +364,124 @@ TEST_CASE("requests of other sites and with other host names are refused, for ev
                  {"Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: document"})
             .status == 200);
   CHECK(host.ask(kAlice, true, "/processes", {"Host: evil.example"}).status == 403);
+}
+
+/// The victim whose line table names files in `place`. Slashes fill the name up.
+std::string program_with_sources_in(std::string place) {
+  const std::string written = "/flamed-place-of-sources" + std::string(40, '-');
+  REQUIRE(place.size() <= written.size());
+  place.append(written.size() - place.size(), '/');
+  std::string program = text_of(victim("sources"));
+  std::size_t count = 0;
+  for (std::size_t at = 0; (at = program.find(written, at)) != std::string::npos; ++count) {
+    program.replace(at, written.size(), place);
+  }
+  REQUIRE(count > 0);
+  return program;
+}
+
+struct SourceAnswer {
+  std::size_t lines = 0;  ///< with samples
+  std::string reason{};
+  bool is_newer = false;
+  std::vector<std::pair<int, std::string>> text{};
+};
+
+/// What the user gets of a function with one source file.
+SourceAnswer source_of(const SharedHost& host, unsigned user, pid_t pid, const std::string& function) {
+  // Identical requests within a second would share an answer.
+  static int window_s = 900;
+  const auto answer = host.ask(user, true,
+                               "/source?text=1&pid=" + std::to_string(pid) + "&function=" + function + "&from=now-" +
+                                   std::to_string(++window_s) + "s");
+  CAPTURE(answer.text);
+  REQUIRE(answer.status == 200);
+  const nlohmann::json json = nlohmann::json::parse(answer.text);
+  SourceAnswer source{json["lines"].size()};
+  REQUIRE(json["texts"].size() == 1);
+  const nlohmann::json& text = json["texts"][0];
+  if (!text["reason"].is_null()) source.reason = text["reason"];
+  source.is_newer = text["newer"];
+  for (const auto& line : text["lines"]) source.text.emplace_back(line["line"], line["text"]);
+  return source;
+}
+
+TEST_CASE("text of sources is shown to a process's user and to root, as far as the user may read it") {
+  SharedHost host;
+  const Folder folder;
+  std::string text;
+  for (int i = 1; i <= 40; ++i) text += "line " + std::to_string(i) + " of the source\n";
+  const std::string plain = folder.write("plain.c", text, 0600);
+  REQUIRE(::chown(plain.c_str(), kAlice, kAlice) == 0);
+  REQUIRE(::mkfifo((folder.path() + "/pipe.c").c_str(), 0666) == 0);
+  const ChildProcess& program = host.run_text_as(kAlice, "with-sources", program_with_sources_in(folder.path()));
+  const pid_t pid = program.pid();
+  REQUIRE(RunningDaemon::eventually(seconds(30), [&] {
+    const auto answer = host.ask(0, true, "/source?format=text&pid=" + std::to_string(pid) + "&function=shadow");
+    return answer.text.find("/etc/shadow:") != std::string::npos;
+  }));
+
+  for (const unsigned user : {kAlice, 0U}) {
+    CAPTURE(user);
+    const SourceAnswer source = source_of(host, user, pid, "plain");
+    CHECK(source.reason.empty());
+    CHECK(source.is_newer == false);
+    CHECK(source.lines > 0);
+    CHECK(source.text.size() > source.lines);
+    for (const auto& [number, words] : source.text) {
+      CHECK(words == "line " + std::to_string(number) + " of the source");
+      // Lines 10 to 15 are the function's.
+      CHECK(number >= 6);
+      CHECK(number <= 19);
+    }
+    const SourceAnswer shadow = source_of(host, user, pid, "shadow");
+    CHECK(shadow.lines > 0);
+    CHECK(shadow.text.empty());
+    CHECK(shadow.reason == "its owner, group and mode do not let the user read it");
+    CHECK(source_of(host, user, pid, "pipe_file").reason == "it is not a regular file");
+  }
+  const SourceAnswer member = source_of(host, kOperator, pid, "plain");
+  CHECK(member.lines > 0);
+  CHECK(member.text.empty());
+  CHECK(member.reason == "its process belongs to another user");
+  CHECK(host.ask(kBob, true, "/source?text=1&function=plain").text.find("plain.c") == std::string::npos);
+
+  // Written after the program was built.
+  std::filesystem::last_write_time(plain, std::filesystem::last_write_time(host.path_of("with-sources")) + seconds(60));
+  CHECK(source_of(host, kAlice, pid, "plain").is_newer);
+  // Another file in its place.
+  std::filesystem::remove(plain);
+  std::filesystem::create_symlink("/etc/shadow", plain);
+  for (const unsigned user : {kAlice, 0U}) {
+    const SourceAnswer swapped = source_of(host, user, pid, "plain");
+    CHECK(swapped.text.empty());
+    CHECK(swapped.reason == "its owner, group and mode do not let the user read it");
+  }
+}
+
+TEST_CASE("a source on a file system that may not answer is refused, and nobody waits for it") {
+  SharedHost host;
+  const Folder folder;
+  const Folder other;
+  REQUIRE(std::filesystem::create_directory(folder.path() + "/fuse"));
+  const std::string program = folder.write("program", program_with_sources_in(folder.path()), 0755);
+  ChildProcess server({victim("hanging_fuse"), folder.path() + "/fuse", program, other.path()},
+                      ChildProcess::Capture::kOutputAndErrors);
+  const auto line = server.read_line(seconds(5));
+  if (!line || line->find_first_not_of("0123456789") != std::string::npos) {
+    WARN("SKIP fuse: no FUSE here: " << line.value_or("nothing was said"));
+    return;
+  }
+  const pid_t pid = std::stoi(*line);
+  REQUIRE(RunningDaemon::eventually(seconds(30), [&] {
+    const auto answer = host.ask(0, true, "/source?format=text&pid=" + std::to_string(pid) + "&function=fuse_file");
+    return answer.text.find("/fuse/program:") != std::string::npos;
+  }));
+  const SourceAnswer source = source_of(host, 0, pid, "fuse_file");
+  CHECK(source.lines > 0);
+  CHECK(source.text.empty());
+  CHECK(source.reason.starts_with("it is not on a disk of this machine, but on fuse"));
+  CHECK(host.metric("flamed_hung_file_systems") == 0);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@ const STATES = {
   "bottom-up": "?view=bottom-up&search=json#up=price_with_tax(Item const%26)&up=Cart::total() const",
   sandwich: "?pid=4242&view=sandwich",
   lines: "?pid=4242&view=code#frame=Cart::total() const",
+  source: "?pid=4242&view=code#frame=price_with_tax(Item const%26)",
   instructions: "?pid=4242&view=code&code=instructions",
   table: "?view=table",
   modules: "?view=table&rows=module",

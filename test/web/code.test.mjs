@@ -14,8 +14,18 @@ const line = (module, file, number, self) => ({ module, file, line: number, self
 describe("rows of code", () => {
   it("are lines by file, files with the most samples first", () => {
     const files = byFile([line("a", "x.c", 9, 1), line("a", "x.c", 3, 2), line("a", "y.c", 1, 7), line("a", null, null, 0), line("b", "x.c", 3, 4)]);
-    assert.deepEqual(files.map(({ module, file, self, lines }) => [module, file, self, lines.map((each) => each.line)]),
+    assert.deepEqual(files.map(({ module, file, self, rows }) => [module, file, self, rows.map((each) => each.line)]),
       [["a", "y.c", 7, [1]], ["b", "x.c", 4, [3]], ["a", "x.c", 3, [3, 9]], ["a", "", 0, [null]]]);
+  });
+
+  it("have the text of their lines, and of those near them", () => {
+    const text = (number) => ({ line: number, text: `text ${number}` });
+    const [first, second] = byFile([line("a", "x.c", 9, 1), line("a", "x.c", 3, 2), line("a", "y.c", 1, 1)],
+      [{ module: "a", file: "x.c", reason: null, newer: false, lines: [text(2), text(3), text(9)] }, { module: "b", file: "y.c", reason: "another", newer: true, lines: [text(1)] }]);
+    assert.deepEqual(first.rows.map(({ line, self, text, isAfterGap }) => [line, self, text, isAfterGap]),
+      [[2, 0, "text 2", false], [3, 2, "text 3", false], [9, 1, "text 9", true]]);
+    assert.equal(second.text, null);
+    assert.deepEqual(second.rows.map((row) => row.text), [null]);
   });
 
   it("have every instruction with samples, and of the others as many as there is room for", () => {
@@ -65,6 +75,23 @@ describe("the view of lines and instructions", () => {
     await page.reload();
     await page.waitForSelector("#code [data-address]");
     assert.equal(new URL(page.url()).searchParams.get("code"), "instructions");
+    assert.deepEqual(page.troubles, []);
+  });
+
+  it("shows the text of sources beside the lines, and says why where there is none", async () => {
+    await open(page, `${daemon.url}/?pid=4242&view=code#frame=${encodeURIComponent("price_with_tax(Item const&)")}`);
+    await page.waitForSelector("#code [data-line]");
+    const rows = await page.$$eval("#code tr[data-line]", (all) => all.map((row) => [row.dataset.line, row.querySelector(".source:not(.around)") !== null, row.querySelector(".source")?.textContent]));
+    assert.deepEqual(rows.map(([number]) => number), Array.from({ length: 14 }, (_, i) => String(84 + i)));
+    assert.deepEqual(rows.filter(([, isHot]) => isHot).map(([number, , words]) => [number, words]), [["88", "        return price(88);  // <b>&amp;</b>"], ["93", "        return price(93);  // <b>&amp;</b>"]]);
+    assert.equal(rows.find(([number]) => number === "91")[2], "");
+    assert.match(await text(page, "#code caption"), /cart\.cc.*newer than the program: its lines may have moved/s);
+    await inspect(page, "source");
+
+    await open(page, `${daemon.url}/?pid=4242&view=code#frame=json::Parser::string()`);
+    await page.waitForSelector('#code [data-line="204"]');
+    assert.match(await text(page, "#code caption"), /json\.cc.*No text: No such file or directory\./s);
+    assert.equal(await page.$("#code .source"), null);
     assert.deepEqual(page.troubles, []);
   });
 

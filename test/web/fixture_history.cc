@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "test/web/fixture_history.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -82,6 +84,15 @@ MachineCode FixtureSources::code_at(const CodeQuestion& question) {
   return code;
 }
 
+SourceFile FixtureSources::source_file(const SourceQuestion& question) {
+  if (question.file != "/srv/checkout/cart.cc") return {"No such file or directory"};
+  std::string text;
+  for (int line = 1; line <= 120; ++line) {
+    text += line % 7 == 0 ? "\n" : "\treturn price(" + std::to_string(line) + ");  // <b>&amp;</b>\n";
+  }
+  return {{}, std::move(text), true};
+}
+
 CpuAccount FixtureSources::machine_cpu(const store::WallWindow& window) const {
   std::uint64_t samples = 0;
   for (std::int64_t second = window.from.ns / kNsPerSecond; second * kNsPerSecond < window.to.ns; ++second) {
@@ -121,6 +132,7 @@ FixtureHistory::FixtureHistory() : sources_(kLimits, kHistory * kNsPerSecond) {
   add_waits();
   name_kinds();
   sources_.health_.has_waits = true;
+  sources_.running_[kCheckout.pid] = ::getuid();
   replay(-kHistory, 0);
   // An ended process is not kept until samples name it.
   for (const store::ProcessInfo& info : known_) sources_.store_.update_process(info);

@@ -32,6 +32,8 @@ class FixtureSources final : public FakeSources {
   [[nodiscard]] store::FrameNamer& namer() override { return wait_namer_; }
   /// One instruction at each place outside of the kernel, in a function of three.
   [[nodiscard]] MachineCode code_at(const CodeQuestion& question) override;
+  /// Of one file all lines, of another none.
+  [[nodiscard]] SourceFile source_file(const SourceQuestion& question) override;
   [[nodiscard]] CpuAccount machine_cpu(const store::WallWindow& window) const override;
 
   /// Samples of all processes in each second of the wall clock, the first beginning at `first_second`.

@@ -105,8 +105,18 @@ export interface SourceLine {
   total: number;
 }
 
+// Text near the lines of a file.
+export interface SourceText {
+  module: string;
+  file: string;
+  reason: string | null; // why lines are missing
+  newer: boolean; // than the program, so that lines may have moved
+  lines: { line: number; text: string }[];
+}
+
 export interface FunctionLines extends OfFunction {
   lines: SourceLine[];
+  texts?: SourceText[];
 }
 
 export interface CodePart {

@@ -66,6 +66,7 @@ int check_linked_walk(struct bpf_perf_event_data* ctx) {
   linked_begin(walk, layout, base, thread_pointer());
   walk->tgid = target;
   walk->now_seconds = (__u32)(began / 1000000000ULL);
+  linked_trust(walk, met_ones);
   for (__u64 i = 0; i < FLAMED_LINKED_RUN; i++) {
     if (!linked_step(walk, layout, known_ones, met_ones, 1)) break;
   }

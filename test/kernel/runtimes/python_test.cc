@@ -3,7 +3,9 @@
 // Python programs show their own functions, whatever stands between them, and also when they are gone.
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <string>
@@ -83,6 +85,79 @@ TEST_CASE("a Python program's stacks are those that it shows of itself", "[golde
       CAPTURE(others, *expected.begin());
       CHECK(are_equal);
     }
+  }
+}
+
+/// What python_replaced.py says of a function.
+struct MadeFunction {
+  std::string name;
+  std::string address;  ///< of its code object
+  std::int64_t began_us = 0, ended_us = 0;
+};
+
+std::vector<MadeFunction> made_functions(ChildProcess& program) {
+  std::vector<MadeFunction> functions;
+  while (const std::optional<std::string> line = program.read_line(seconds(60) * patience())) {
+    std::istringstream words(*line);
+    MadeFunction function;
+    words >> function.name >> function.address >> function.began_us >> function.ended_us;
+    functions.push_back(function);
+  }
+  return functions;
+}
+
+/// Of samples that were taken while one function ran, how many show it, another one, or none.
+struct Shown {
+  std::uint64_t right = 0, wrong = 0, none = 0;
+};
+
+Shown shown_functions(const nlohmann::json& answer, const std::vector<MadeFunction>& functions, std::int64_t from_us) {
+  constexpr std::int64_t kClockErrorUs = 500;
+  const nlohmann::json& columns = answer["columns"];
+  const auto name_of = [&](std::size_t node) {
+    const std::size_t frame = columns["nodes"]["frame"][node].get<std::size_t>();
+    return columns["strings"][columns["frames"]["name"][frame].get<std::size_t>()].get<std::string>();
+  };
+  Shown shown;
+  const nlohmann::json& times = columns["samples"]["time_us"];
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    const std::int64_t time = from_us + times[i].get<std::int64_t>();
+    const auto ran = std::find_if(functions.begin(), functions.end(), [&](const MadeFunction& function) {
+      return time > function.began_us + kClockErrorUs && time < function.ended_us - kClockErrorUs;
+    });
+    if (ran == functions.end()) continue;
+    std::string name;
+    for (auto node = columns["samples"]["node"][i].get<std::size_t>(); node != 0 && !name.starts_with("f_");) {
+      name = name_of(node);
+      node = columns["nodes"]["caller"][node].get<std::size_t>();
+    }
+    ++(name == ran->name ? shown.right : name.starts_with("f_") ? shown.wrong : shown.none);
+  }
+  return shown;
+}
+
+TEST_CASE("functions whose code lies where that of others did have their own names", "[python]") {
+  if (!is_supported()) return;
+  const RunningDaemon& daemon = frequent_daemon();
+  for (const std::string& python : runtimes::pythons()) {
+    INFO(python);
+    const std::int64_t from_us = std::stoll(since_now().substr(std::string("&from=").size())) * 1000;
+    ChildProcess program({python, std::string(PYTHON_VICTIMS) + "/python_replaced.py", "60", "100"});
+    const std::vector<MadeFunction> functions = made_functions(program);
+    REQUIRE(functions.size() == 60);
+    std::set<std::string> addresses;
+    for (const MadeFunction& function : functions) addresses.insert(function.address);
+    CHECK(addresses.size() <= functions.size() / 4);
+
+    // Names of the last ones are waited for, see kLongestWaitNs.
+    std::this_thread::sleep_for(seconds(3) * patience());
+    const Shown shown = shown_functions(daemon.get_json("/profile?format=samples&pid=" + std::to_string(program.pid()) +
+                                                        "&from=" + std::to_string(from_us / 1000)),
+                                        functions, from_us);
+    CAPTURE(addresses.size(), shown.right, shown.wrong, shown.none);
+    CHECK(shown.right + shown.wrong + shown.none > 1000);
+    CHECK(shown.wrong == 0);
+    CHECK(static_cast<double>(shown.right) >= 0.9 * static_cast<double>(shown.right + shown.none));
   }
 }
 

@@ -54,8 +54,7 @@ flamed_slot_layout some_layout() {
   frames.instruction_register = 9;
   frames.code = 24;
   frames.first_instruction = 53;
-  frames.check = 16;
-  frames.check_words = 4;
+  frames.check = {.at = 16, .words = 4};
   return *daemon::as_program_layout(frames);
 }
 
@@ -73,6 +72,7 @@ struct Stack {
     slots_begin(walk.get());
     walk->tgid = 7;
     walk->now_seconds = 100;
+    linked_trust(walk.get(), met.get());
   }
   std::vector<flamed_linked_frame> step(std::uint64_t number = 3) {
     const slot_frame frame{kFrame, number, registers.data()};
@@ -144,8 +144,7 @@ FrameSlots interpreted_slots() {
   frames.entry_cfa_register = 13;
   frames.code = 8;
   frames.first_instruction = 48;
-  frames.check = 8;
-  frames.check_words = 4;
+  frames.check = {.at = 8, .words = 4};
   return frames;
 }
 
@@ -245,12 +244,12 @@ TEST_CASE("no more frames are noted than there is room for") {
 
 TEST_CASE("places out of reach have no layout") {
   FrameSlots frames;
-  frames.check_words = 4;
+  frames.check.words = 4;
   frames.instruction = 16;
   CHECK_FALSE(daemon::as_program_layout(frames));
   frames.instruction = 5;
   CHECK(daemon::as_program_layout(frames));
-  frames.check_words = 5;
+  frames.check.words = 13;
   CHECK_FALSE(daemon::as_program_layout(frames));
 }
 

@@ -334,7 +334,7 @@ TEST_CASE("frames of the interpreter are read as the JVM's version has them") {
   REQUIRE(slots(25));
   CHECK(slots(25)->instruction == 8);
   CHECK(slots(25)->guard == 7);
-  CHECK(slots(25)->check == 8);
+  CHECK(slots(25)->check.at == 8);
   CHECK(slots(25)->first_instruction == 48);
   CHECK(daemon::as_program_layout(*slots(25)));
 

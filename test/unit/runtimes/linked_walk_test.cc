@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,12 @@ long read_walked_memory(void* to, std::size_t size, std::uint64_t address) {
 namespace flamed::runtimes {
 namespace {
 
+void walk_all(linked_walk& walk, const flamed_linked_layout& layout, known_codes& known, met_codes& met,
+              std::uint32_t may_notify) {
+  while (linked_step(&walk, &layout, &known, &met, may_notify) != 0) {
+  }
+}
+
 std::unique_ptr<linked_walk> walk(RemoteMemory& memory, const flamed_linked_layout& layout, std::uint64_t base,
                                   std::uint64_t thread_pointer) {
   auto walk = std::make_unique<linked_walk>();
@@ -45,8 +52,7 @@ std::unique_ptr<linked_walk> walk(RemoteMemory& memory, const flamed_linked_layo
   const auto met = std::make_unique<met_codes>();
   walked_memory = &memory;
   linked_begin(walk.get(), &layout, base, thread_pointer);
-  while (linked_step(walk.get(), &layout, known.get(), met.get(), 1) != 0) {
-  }
+  walk_all(*walk, layout, *known, *met, 1);
   return walk;
 }
 
@@ -90,7 +96,9 @@ TEST_CASE("the program finds the frames of a running Python, and what each call 
         const unsigned ignored = mode == "spin" && i == 0 ? FLAMED_INSTRUCTION_BITS : 0;
         CHECK(found->frames[i].code >> ignored == as_program_code(plain[i]) >> ignored);
         CHECK(found->frames[i].check >> FLAMED_CHECK_BITS == call);
-        CHECK((found->frames[i].check & 1) == 1);
+        const std::uint64_t check = found->frames[i].check & ((1ULL << FLAMED_CHECK_BITS) - 1);
+        CHECK(check == read_check_word(memory, layout.check, plain[i].code));
+        CHECK(check != 0);
         if (plain[i].is_outermost_of_call && layout.boundary_kind != LinkedFrames::Boundary::kEachFrame) ++call;
       }
       REQUIRE(found->call_count >= call);
@@ -141,8 +149,7 @@ LinkedFrames forged_layout() {
   layout.first_instruction = 192;
   layout.boundary = 70;
   layout.boundary_value = 3;
-  layout.check = 112;
-  layout.check_words = 4;
+  layout.check = {.at = 112, .words = 4};
   return layout;
 }
 
@@ -252,30 +259,148 @@ TEST_CASE("a native frame that has a call on the stack is noted with the call, f
   CHECK(found->calls[1] == (frame_at(5) | std::uint64_t{9} << FLAMED_CALL_BITS));
 }
 
-TEST_CASE("a code object's check word is read once in a second, and it is news only to the first CPU") {
-  Words memory = forged_thread(2);
-  const auto known = std::make_unique<known_codes>();
-  const auto met = std::make_unique<met_codes>();
-  const auto walk_at = [&](std::uint32_t seconds, known_codes& of_cpu) {
+/// Samples of one process.
+struct Sampled {
+  std::unique_ptr<linked_walk> walk_at(std::uint32_t seconds, known_codes& of_cpu, std::uint32_t may_notify = 1) {
     auto walk = std::make_unique<linked_walk>();
     walked_memory = &memory;
-    linked_begin(walk.get(), &kForged, 0, kThread);
+    linked_begin(walk.get(), &layout, 0, kThread);
     walk->tgid = 7;
     walk->now_seconds = seconds;
-    while (linked_step(walk.get(), &kForged, &of_cpu, met.get(), 1) != 0) {
-    }
+    linked_trust(walk.get(), met.get());
+    walk_all(*walk, layout, of_cpu, *met, may_notify);
     return walk;
-  };
-  const auto first = walk_at(5, *known);
-  CHECK(first->is_news == 1);
-  memory.put(code_at(1) + 136, 77);
-  CHECK(walk_at(5, *known)->frames[1].check == first->frames[1].check);
-  CHECK(walk_at(5, *known)->is_news == 0);
-  const auto later = walk_at(6, *known);
-  CHECK(later->frames[1].check != first->frames[1].check);
-  CHECK(later->is_news == 1);
+  }
+  /// Of its second frame.
+  std::uint64_t check_at(std::uint32_t seconds) { return walk_at(seconds, *known)->frames[1].check; }
+  void replace(std::uint64_t value) { memory.put(code_at(1) + 136, value); }
+
+  Words memory = forged_thread(2);
+  flamed_linked_layout layout = kForged;
+  std::unique_ptr<known_codes> known = std::make_unique<known_codes>();
+  std::unique_ptr<met_codes> met = std::make_unique<met_codes>();
+};
+
+TEST_CASE("code that has been known for a while has its check word read once in a second") {
+  Sampled process;
+  const std::uint64_t first = process.check_at(5);
+  const std::uint32_t old = 5 + FLAMED_YOUNG_CODE_SECONDS;
+  CHECK(process.check_at(old) == first);
+  process.replace(77);
+  CHECK(process.check_at(old) == first);
+  CHECK(process.check_at(old + 1) != first);
+}
+
+TEST_CASE("code that was met for the first time lately has its check word read in each sample") {
+  Sampled process;
+  const std::uint64_t first = process.check_at(5);
+  const std::uint32_t last = 5 + FLAMED_YOUNG_CODE_SECONDS - 1;
+  CHECK(process.check_at(last) == first);
+  process.replace(77);
+  CHECK(process.check_at(last) != first);
+}
+
+TEST_CASE("a process that has lately replaced code has the check words of all its code read in each sample") {
+  Sampled process;
+  process.check_at(5);
+  process.replace(77);
+  process.check_at(5);
+  const auto outer = [&](std::uint32_t seconds) { return process.walk_at(seconds, *process.known)->frames[0].check; };
+  const std::uint32_t last = 5 + FLAMED_REPLACED_CODE_SECONDS - 1;
+  const std::uint64_t before = outer(last);
+  process.memory.put(code_at(0) + 112, 99);
+  const std::uint64_t after = outer(last);
+  CHECK(after != before);
+  const std::uint32_t much_later = last + 2 * FLAMED_REPLACED_CODE_SECONDS;
+  CHECK(outer(much_later) == after);
+  process.memory.put(code_at(0) + 112, 100);
+  CHECK(outer(much_later) == after);
+}
+
+TEST_CASE("new code is news only to the first CPU, and if there was no time for the news, a second later") {
+  Sampled process;
+  CHECK(process.walk_at(5, *process.known, 0)->is_news == 0);
+  CHECK(process.walk_at(5, *process.known)->is_news == 0);
+  CHECK(process.walk_at(6, *process.known)->is_news == 1);
+  CHECK(process.walk_at(6, *process.known)->is_news == 0);
   const auto other_cpu = std::make_unique<known_codes>();
-  CHECK(walk_at(6, *other_cpu)->is_news == 0);
+  CHECK(process.walk_at(6, *other_cpu)->is_news == 0);
+  process.replace(77);
+  CHECK(process.walk_at(6, *process.known)->is_news == 1);
+}
+
+TEST_CASE(
+    "where the interpreter counts its code objects, their check words are read again when the count has changed") {
+  Sampled process;
+  constexpr std::uint64_t kInterpreter = 0x700000;
+  process.layout.interpreter = 16;
+  process.layout.generation = 0x4000;
+  process.memory.put(kState + 16, kInterpreter);
+  process.memory.put(kInterpreter + 0x4000, 3);
+  const std::uint64_t first = process.check_at(5);
+  process.replace(77);
+  CHECK(process.check_at(5) == first);
+  process.memory.put(kInterpreter + 0x4000, 4);
+  const std::uint64_t second = process.check_at(5);
+  CHECK(second != first);
+
+  // The same count of another interpreter.
+  constexpr std::uint64_t kOther = 0x780000;
+  process.replace(78);
+  process.memory.put(kOther + 0x4000, 4);
+  process.memory.put(kState + 16, kOther);
+  CHECK(process.check_at(5) != second);
+
+  // 0 is no count.
+  process.memory.put(kOther + 0x4000, 0);
+  const std::uint64_t third = process.check_at(5);
+  process.replace(79);
+  CHECK(process.check_at(5) != third);
+}
+
+TEST_CASE("the content of a name and of the end of a file's name counts where the layout says so") {
+  Sampled process;
+  constexpr std::uint64_t kName = 0x600000;
+  constexpr std::uint64_t kFile = 0x610000;
+  CodeCheck check{.at = 112, .words = 4, .name = 112, .file = 120, .text = 48};
+  process.layout.check = daemon::as_program_check(check);
+  process.memory.put(code_at(1) + 112, kName);
+  process.memory.put(code_at(1) + 120, kFile);
+  for (std::uint64_t word = 0; word < 512; word += 8) {
+    process.memory.put(kName + word, 0);
+    process.memory.put(kFile + word, 0);
+  }
+  const auto put_length = [&](std::uint64_t length) { process.memory.put(kFile + 16, length); };
+  std::set<std::uint64_t> words;
+  const auto is_new = [&] {
+    const std::uint64_t word = process.check_at(5) & ((1ULL << FLAMED_CHECK_BITS) - 1);
+    CHECK(word == read_check_word(process.memory, check, code_at(1)));
+    return words.insert(word).second;
+  };
+  put_length(20);
+  CHECK(is_new());
+  process.memory.put(kName + 24, 1);  // its hash
+  CHECK(is_new());
+  process.memory.put(kFile + 48 + 8, 2);
+  CHECK(is_new());
+  process.memory.put(kFile + 48 + 24, 2);  // behind it
+  CHECK_FALSE(is_new());
+  put_length(1000);
+  CHECK(is_new());
+  process.memory.put(kFile + 48 + 184, 3);
+  CHECK(is_new());
+  process.memory.put(kFile + 48 + 192, 3);
+  CHECK_FALSE(is_new());
+  // What can't be read counts as 0.
+  process.memory.put(code_at(1) + 112, 8);
+  CHECK(is_new());
+  // Lengths that no text has.
+  put_length(std::uint64_t{1} << 63);
+  CHECK_FALSE(is_new());
+  put_length(UINT64_MAX);
+  CHECK(is_new());
+  put_length(0);
+  CHECK(is_new());
 }
 
 TEST_CASE("code of a young process that no CPU has met is copied, and no more than there is room for") {
@@ -287,9 +412,8 @@ TEST_CASE("code of a young process that no CPU has met is copied, and no more th
     walked_memory = &memory;
     linked_begin(walk.get(), &kForged, 0, kThread);
     walk->may_copy = 1;
-    walk->now_seconds += 2;
-    while (linked_step(walk.get(), &kForged, known.get(), met.get(), 0) != 0) {
-    }
+    walk->now_seconds = 2;
+    walk_all(*walk, kForged, *known, *met, 0);
     return walk;
   };
   const auto first = walk_young();

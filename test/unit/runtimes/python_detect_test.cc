@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtimes/python/detect.h"
 
+#include <array>
+#include <cstdint>
 #include <string>
 
 #include "base/file.h"
@@ -94,8 +96,8 @@ TEST_CASE("frames and code objects have the offsets of their version") {
   CHECK(v9.objects.name == 112);
   CHECK(v9.objects.lines == 120);
   CHECK(v9.interpreter != 0);
-  CHECK(v9.frames.check == 104);
-  CHECK(v9.frames.check_words == 3);
+  CHECK(v9.frames.check == CodeCheck{.at = 40, .words = 11, .name = 112, .file = 104, .text = 48});
+  CHECK(v9.frames.generation == 0);
 
   const PythonLayout v10 = layout_of("3.10_library");
   CHECK(v10.frames.instruction == 96);
@@ -106,6 +108,7 @@ TEST_CASE("frames and code objects have the offsets of their version") {
   CHECK(v11.frames.boundary_kind == Boundary::kMarked);
   CHECK(v11.objects.name == 128);
   CHECK(v11.objects.first_line == 72);
+  CHECK(v11.frames.check == CodeCheck{.at = 72, .words = 9, .name = 128, .file = 112, .text = 48});
 
   const PythonLayout v12 = layout_of("3.12_library");
   CHECK(v12.frames.boundary_kind == Boundary::kOwnFrame);
@@ -130,9 +133,25 @@ TEST_CASE("frames and code objects have the offsets of their version") {
     CHECK(layout.objects.ascii_text == 40);
     CHECK(layout.objects.string_state == 32);
     CHECK(layout.objects.bytes_text == 32);
-    CHECK(layout.frames.check == 112);
-    CHECK(layout.frames.check_words == 4);
+    CHECK(layout.frames.check == CodeCheck{.at = 64, .words = 10});
+    CHECK(layout.frames.interpreter == 16);
+    if (name != "3.13_program") CHECK(layout.frames.generation > 0);
   }
+}
+
+TEST_CASE("the count of code objects that 3.13 makes is used if it is at its place, with its first value") {
+  RecordedImage image = recorded("3.13_library");
+  const auto generation = [&] { return detect_python(image).value()->frames.generation; };
+  const std::uint64_t at = image.symbol("_PyRuntime")->address + 88352 + 17000;
+  std::array<std::uint64_t, 8> words{1};
+  image.write(at, words);
+  CHECK(generation() == 17000);
+  words[5] = 1;
+  image.write(at, words);
+  CHECK(generation() == 0);
+  words = {2};
+  image.write(at, words);
+  CHECK(generation() == 0);
 }
 
 TEST_CASE("other programs are not Python, and old versions have a reason") {

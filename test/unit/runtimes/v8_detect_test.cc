@@ -47,7 +47,7 @@ TEST_CASE("each version's frames and functions are where its own numbers say") {
     CHECK((*layout)->frames.guard == 4);
     CHECK((*layout)->frames.instruction == 5);
     CHECK((*layout)->frames.code == expected.function_code);
-    CHECK((*layout)->frames.check == expected.shared_name);
+    CHECK((*layout)->frames.check.at == expected.shared_name);
     CHECK((*layout)->frames.first_instruction == expected.first_instruction);
     CHECK((*layout)->objects.code_head == expected.code_head);
   }

@@ -54,6 +54,12 @@ struct Fixture {
   std::string write(const std::string& name, const std::string& text, std::int32_t pid = kPid) const {
     return proc.directory().write(std::to_string(pid) + "/root" + name, text);
   }
+  /// The processes see the mounts that there are.
+  void see_mounts() const {
+    for (const std::int32_t pid : {kPid, kStranger}) {
+      proc.directory().write(std::to_string(pid) + "/mountinfo", read_file("/proc/self/mountinfo", 4U << 20).value());
+    }
+  }
   /// A module that no process maps: it is opened by its path.
   [[nodiscard]] Result<Fd> open_module(const std::string& path, std::int32_t pid = kPid) {
     struct stat status {};
@@ -278,6 +284,39 @@ TEST_CASE("a slow place is left alone for a while, and others are opened meanwhi
   clock.now_ns += 20 * kNsPerSecond;
   CHECK(opener.open(kPid, path, files.owner()).front().file);
   CHECK(opener.stats().timeouts == 0);
+}
+
+TEST_CASE("the helper copies sources, and the reason why one is not shown is returned") {
+  if (::getuid() != 0) return;
+  Fixture fixture;
+  fixture.see_mounts();
+  fixture.write("/src/a.c", "text");
+  const auto copy = [&](const std::string& path, std::uint64_t start_ticks = kStartTicks) {
+    return fixture.opener->copy_source(
+        {{kPid, start_ticks}, path, 0, std::vector<std::uint32_t>(kMostSourceGroups, 7)});
+  };
+  const Result<SourceCopy> copied = copy("/src/a.c");
+  REQUIRE(copied.ok());
+  CHECK(text_of(copied->text) == "text");
+  CHECK(copied->modified_ns > 0);
+  CHECK(copy("/src/b.c").error().message() == "No such file or directory");
+  CHECK(copy("/src/a.c", kStartTicks + 1).error().message() == "its process has ended");
+  CHECK(copy("/" + std::string(10'000, 'x')).error().message() == "its path is not one of a file");
+  CHECK(text_of(copy("/src/a.c")->text) == "text");
+  CHECK(fixture.opener->copy_source({{4299, kStartTicks}, "/src/a.c"}).error().message() == "its process has ended");
+}
+
+TEST_CASE("while a user's sources hang, they are refused at once, and other users' are shown") {
+  if (::getuid() != 0) return;
+  HangingFixture fixture;
+  fixture.see_mounts();
+  fixture.write("/src/a.c", "text");
+  fixture.write("/src/a.c", "other", kStranger);
+  const auto copy = [&](std::int32_t pid) { return fixture.opener->copy_source({{pid, kStartTicks}, "/src/a.c"}); };
+  CHECK(copy(kPid).error().code() == ETIMEDOUT);
+  CHECK(copy(kPid).error().code() == ETIMEDOUT);
+  CHECK(text_of(copy(kStranger)->text) == "other");
+  CHECK(fixture.opener->stats().timeouts == 1);
 }
 
 }  // namespace

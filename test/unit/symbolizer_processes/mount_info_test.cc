@@ -28,6 +28,16 @@ TEST_CASE("a device's file system is found, with and without optional fields") {
   CHECK(file_system_of("1 2 0:5", {0, 5, 0}).empty());
 }
 
+TEST_CASE("a mount's file system is found by its id") {
+  constexpr std::string_view kTwo =
+      "22 1 8:1 / / rw - ext4 /dev/vda1 rw\n222 22 0:45 / /a rw shared:2 - fuse.sshfs b rw\n";
+  CHECK(file_system_of_mount(kTwo, 22) == "ext4");
+  CHECK(file_system_of_mount(kTwo, 222) == "fuse.sshfs");
+  CHECK(file_system_of_mount(kTwo, 2).empty());
+  CHECK(file_system_of_mount("", 22).empty());
+  CHECK(file_system_of_mount("22", 22).empty());
+}
+
 TEST_CASE("file systems that may hang on a path are known without accessing it") {
   CHECK(type_on_the_way(kMounts, "/data") == "nfs4");
   CHECK(may_hang_on_the_way(kMounts, "/data")->device == "0:27");

@@ -4,7 +4,9 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/file.h"
 #include "test/catch.h"
@@ -31,6 +33,17 @@ TEST_CASE("a status file has users, groups, the innermost pid and the signals wi
   CHECK_FALSE(status->acts_for(1000));
   CHECK_FALSE(status->acts_for(1002));
   CHECK_FALSE(status->acts_for(0));
+}
+
+TEST_CASE("supplementary groups and permitted capabilities are read; without their line there are all capabilities") {
+  const auto status = parse_process_status(std::string(kStatus) + "Groups:\t4 27 1000 \nCapPrm:\t00000000a80425fb\n");
+  REQUIRE(status.has_value());
+  CHECK(status->groups == std::vector<std::uint32_t>{4, 27, 1000});
+  CHECK(status->capabilities == 0xa80425fb);
+  const auto without = parse_process_status(kStatus);
+  REQUIRE(without.has_value());
+  CHECK(without->groups.empty());
+  CHECK(without->capabilities == ~std::uint64_t{0});
 }
 
 TEST_CASE("a status file with a missing or damaged line is refused") {

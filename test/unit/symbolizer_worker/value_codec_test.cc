@@ -403,7 +403,9 @@ std::optional<RuntimeModule> some_python() {
   layout.frames.thread_states = {{runtimes::ThreadStatePlace::Kind::kThreadLocal, -24, 0},
                                  {runtimes::ThreadStatePlace::Kind::kThreadKey, 0, 0x254}};
   layout.frames.innermost = {72, 8};
-  layout.frames.check_words = 4;
+  layout.frames.check = {.at = 40, .words = 11, .name = 112, .file = 104, .text = 48};
+  layout.frames.interpreter = 16;
+  layout.frames.generation = 17000;
   layout.objects.code_type = 0x9000;
   layout.interpreter = 0x4000;
   module.layout = layout;
@@ -423,6 +425,9 @@ TEST_CASE("a Python arrives as it was sent, and a value that is of no known kind
   REQUIRE(arrived);
   CHECK(encoded(arrived) == encoded(some_python()));
   CHECK(python_of(arrived).frames.thread_states == python_of(some).frames.thread_states);
+  CHECK(python_of(arrived).frames.check == python_of(some).frames.check);
+  CHECK(python_of(arrived).frames.interpreter == 16);
+  CHECK(python_of(arrived).frames.generation == 17000);
   check_every_cut(some_python());
   REQUIRE(decode(encoded(std::optional<RuntimeModule>()), arrived).empty());
   CHECK_FALSE(arrived);

@@ -71,6 +71,7 @@ std::vector<std::string> data_targets() {
       targets.push_back(std::string(path) + query);
     }
   }
+  targets.emplace_back("/source?function=alices_work&text=1");
   return targets;
 }
 
@@ -204,10 +205,10 @@ TEST_CASE("who has a token that names a user sees what this user may see") {
     std::optional<Viewer> viewer;  ///< none: refused
   };
   const Case cases[] = {
-      {"", Viewer{Viewer::Sees::kEverything}},
-      {"root", Viewer{Viewer::Sees::kEverything, 0}},
-      {"operator", Viewer{Viewer::Sees::kEverything, kOperator}},
-      {"alice", Viewer{Viewer::Sees::kOwn, kAlice}},
+      {"", Viewer{Viewer::Sees::kEverything, store::kNoUser, true}},
+      {"root", Viewer{Viewer::Sees::kEverything, 0, true}},
+      {"operator", Viewer{Viewer::Sees::kEverything, kOperator, true}},
+      {"alice", Viewer{Viewer::Sees::kOwn, kAlice, true}},
       {"nobody-here", std::nullopt},
   };
   const auto find_user = [](const std::string& name) -> std::optional<uid_t> {
@@ -235,6 +236,66 @@ TEST_CASE("who has a token that names a user sees what this user may see") {
       }
     }
   }
+}
+
+/// What the viewer gets of a source of Alice's process.
+std::string source_for(const Viewer& viewer, Host& host, const ProcessId& process = kAlices) {
+  ViewerSources sources(host.sources, viewer, [](uid_t user) { return std::vector<gid_t>{user, 4}; });
+  const SourceFile file = sources.source_file({process, {}, kFirstFreeModule, "/a.c"});
+  return file.reason.empty() ? file.text : file.reason;
+}
+
+TEST_CASE("text of sources is for the process's own user and for root, who connect themselves") {
+  Host host;
+  host.sources.running_[kAlices.pid] = kAlice;
+  host.sources.source_file_ = {{}, "text"};
+  CHECK(source_for({Viewer::Sees::kOwn, kAlice}, host) == "text");
+  const SourceQuestion asked = host.sources.asked_sources_.back();
+  CHECK(asked.viewer == kAlice);
+  CHECK(asked.groups == std::vector<std::uint32_t>{kAlice, 4});
+  CHECK(source_for({Viewer::Sees::kEverything, 0}, host) == "text");
+  CHECK(host.sources.asked_sources_.back().viewer == 0);
+  // An operator's own process.
+  host.sources.running_[300] = kOperator;
+  CHECK(source_for({Viewer::Sees::kEverything, kOperator}, host, {300, 1}) == "text");
+
+  host.sources.asked_sources_.clear();
+  const std::string other = "its process belongs to another user";
+  CHECK(source_for({Viewer::Sees::kEverything, kOperator}, host) == other);
+  CHECK(source_for({Viewer::Sees::kOwn, kBob}, host) == other);
+  CHECK(source_for({Viewer::Sees::kNothing}, host) == "it is not known who asks");
+  const std::string token = "text of sources is not shown to clients with a token";
+  CHECK(source_for({Viewer::Sees::kEverything, store::kNoUser, true}, host) == token);
+  CHECK(source_for({Viewer::Sees::kEverything, 0, true}, host) == token);
+  CHECK(source_for({Viewer::Sees::kOwn, kAlice, true}, host) == token);
+  host.sources.running_.erase(kAlices.pid);
+  CHECK(source_for({Viewer::Sees::kOwn, kAlice}, host) == "its process has ended");
+  CHECK(host.sources.asked_sources_.empty());
+}
+
+TEST_CASE("a client with a token gets lines, and no text, from the route as well") {
+  Host host;
+  host.sources.running_[kAlices.pid] = kAlice;
+  host.sources.source_file_ = {{}, "one\ntwo\n"};
+  for (auto& [offset, frame] : host.sources.namer_.names) {
+    frame.file = "/src/a.c";
+    frame.line = 2;
+  }
+  const std::string target = "/source?function=alices_work&text=1";
+  Request request{"GET", target, "", false};
+  request.peer = {Transport::kLoopback, 0};
+  request.host = "localhost:9090";
+  CHECK(host.router.handle(request).body.find(R"({"line":2,"text":"two"})") != std::string::npos);
+  request.authorization = std::string("Bearer ") + kToken;
+  const std::string body = host.router.handle(request).body;
+  CHECK(body.find("two") == std::string::npos);
+  CHECK(body.find(R"("line":2)") != std::string::npos);
+  CHECK(body.find("not shown to clients with a token") != std::string::npos);
+  CHECK(host.ask_as(kOperator, target).body.find("its process belongs to another user") != std::string::npos);
+  // Without being asked for it, nobody reads files.
+  host.sources.asked_sources_.clear();
+  CHECK(host.ask_as(0, "/source?function=alices_work").body.find("texts") == std::string::npos);
+  CHECK(host.sources.asked_sources_.empty());
 }
 
 TEST_CASE("users of this host are found by name") {

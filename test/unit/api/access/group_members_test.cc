@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/access/group_members.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "test/catch.h"
 #include "test/support/manual_clock.h"
 
@@ -29,6 +32,12 @@ TEST_CASE("a group's members are looked up at most once in five seconds") {
 }
 
 TEST_CASE("a user is a member of their primary group") { CHECK(is_in_group(0, "root")); }
+
+TEST_CASE("a user's groups have the primary one; a user without an account has none") {
+  const std::vector<gid_t> groups = groups_of_user(0);
+  CHECK(std::find(groups.begin(), groups.end(), gid_t{0}) != groups.end());
+  CHECK(groups_of_user(4'000'000'000U).empty());
+}
 
 TEST_CASE("a user without an account is in no group, and a group that does not exist has no members") {
   CHECK_FALSE(is_in_group(4'000'000'000U, "root"));

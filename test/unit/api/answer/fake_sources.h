@@ -76,6 +76,11 @@ class FakeSources : public Sources {
     const auto known = running_.find(pid);
     return known != running_.end() ? std::optional(known->second) : std::nullopt;
   }
+  /// Remembers what was asked.
+  [[nodiscard]] SourceFile source_file(const SourceQuestion& question) override {
+    asked_sources_.push_back(question);
+    return source_file_;
+  }
   [[nodiscard]] std::optional<OffCpuAnswer> take_off_cpu(WallTime asked) override {
     return OffCpuAnswer{store_.snapshot(), {{asked.ns - kNsPerSecond}, asked}};
   }
@@ -120,6 +125,8 @@ class FakeSources : public Sources {
   Health health_{true, true, {{"sampler", true, "99 Hz on 2 CPUs"}}};
   std::vector<Metric> metrics_{{"flamed_samples_total", "Samples.", Metric::Type::kCounter, {{{}, 42}}}};
   std::map<std::int32_t, std::uint32_t> running_;  ///< pid to user
+  SourceFile source_file_{"the test has no sources"};
+  std::vector<SourceQuestion> asked_sources_;
   std::vector<PressedMinute> pressed_;
   CpuAccount machine_cpu_{{}, "nobody read it"};
   ThreadTime thread_time_{.reason = "nobody counted them"};

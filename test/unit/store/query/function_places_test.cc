@@ -93,6 +93,27 @@ TEST_CASE("a function that was inlined has its own line, and the function around
   CHECK(places_of(t, {"outer"}, without_inlines).function.self_samples == 1);
 }
 
+TEST_CASE("on request the answer has the source files, with the processes that ran their code, the busiest first") {
+  TestStore t;
+  constexpr ProcessId kOther{101, 5};
+  t.add({code(0x11)});
+  for (int i = 0; i < 3; ++i) {
+    const std::vector<Frame> stack{code(0x30), code(0x12), code(0x13)};
+    t.store.add({t.clock.monotonic(), kOther, 101, "other", stack, {}});
+  }
+  CHECK(places_of(t, {"f1"}).files.empty());
+  const FunctionPlaces places = places_of(t, {"f1", {}, true});
+  REQUIRE(places.files.size() == 1);
+  const FilePlace& file = places.files.front();
+  CHECK(file.module == places.lines.front().module);
+  CHECK(file.file == "f.c");
+  REQUIRE(file.uses.size() == 2);
+  CHECK(file.uses[0].process == kOther);
+  CHECK(file.uses[1].process == kProcess);
+  CHECK(file.uses[0].code == code(0x11).module);
+  CHECK(places_of(t, {"none", {}, true}).files.empty());
+}
+
 TEST_CASE("a function of another module or name has no places, and the answer says so") {
   TestStore t;
   t.add({code(0x11)});

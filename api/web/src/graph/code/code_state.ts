@@ -14,7 +14,12 @@ export const isByInstruction = computed(() => view.value.code === "instructions"
 
 const name = computed(() => (mode.value === "code" && middle.value !== null ? bare(middle.value) : null));
 
-const addressOf = (path: string) => (name.value === null ? null : addressWith(path, functionParameters(question.value, name.value)));
+function addressOf(path: string, more: Record<string, string> = {}): string | null {
+  if (name.value === null) return null;
+  const parameters = functionParameters(question.value, name.value);
+  for (const [key, value] of Object.entries(more)) parameters.set(key, value);
+  return addressWith(path, parameters);
+}
 
-export const lines = new Asking<FunctionLines>(() => (isByInstruction.value ? null : addressOf("/source")), { after: profile });
+export const lines = new Asking<FunctionLines>(() => (isByInstruction.value ? null : addressOf("/source", { text: "1" })), { after: profile });
 export const instructions = new Asking<FunctionInstructions>(() => (isByInstruction.value ? addressOf("/instructions") : null), { after: profile });

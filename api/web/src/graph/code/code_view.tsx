@@ -23,20 +23,28 @@ function Own({ self, whole }: { self: number; whole: number }) {
 function Lines({ answer }: { answer: FunctionLines }) {
   return (
     <>
-      {byFile(answer.lines).map(({ file, module, lines: own }) => (
-        <table key={`${module}\0${file}`} class="code-table">
-          <caption><bdi>{file === "" ? "No source line is known" : printable(file, 300)}</bdi> {module !== "" && <small>{printable(module, 100)}</small>}</caption>
-          <thead><tr><th scope="col">Line</th><th scope="col">Self</th><th scope="col">Total</th></tr></thead>
-          <tbody>
-            {own.map(({ line, self, total }) => (
-              <tr key={line} data-line={line ?? ""} data-self={self}>
-                <th scope="row">{line ?? "–"}</th><Own self={self} whole={answer.self} />
-                <td>{percent(total, answer.samples)}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      ))}
+      {byFile(answer.lines, answer.texts).map(({ file, module, rows, text }) => {
+        const hasText = text !== null && text.lines.length > 0;
+        return (
+          <table key={`${module}\0${file}`} class="code-table">
+            <caption>
+              <bdi>{file === "" ? "No source line is known" : printable(file, 300)}</bdi> {module !== "" && <small>{printable(module, 100)}</small>}
+              {text?.newer && <small class="bad"> The file is newer than the program: its lines may have moved.</small>}
+              {text !== null && text.reason !== null && <small class="bad"> {hasText ? "Not all text" : "No text"}: {printable(text.reason, 400)}.</small>}
+            </caption>
+            <thead><tr><th scope="col">Line</th><th scope="col">Self</th><th scope="col">Total</th>{hasText && <th scope="col">Source</th>}</tr></thead>
+            <tbody>
+              {rows.map(({ line, self, total, text: words, isAfterGap }) => (
+                <tr key={line} class={isAfterGap ? "after-gap" : ""} data-line={line ?? ""} data-self={self}>
+                  <th scope="row">{line ?? "–"}</th><Own self={self} whole={answer.self} />
+                  <td>{total === 0 ? "" : percent(total, answer.samples)}</td>
+                  {hasText && <td class={total === 0 ? "source around" : "source"}><code>{words ? printable(words, 420) : ""}</code></td>}
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        );
+      })}
     </>
   );
 }
