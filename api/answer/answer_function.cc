@@ -83,13 +83,13 @@ std::vector<SourceExcerpt> excerpts_of(const store::FunctionPlaces& places, Sour
   const std::int64_t until_ns = sources.clock().monotonic().ns + kMostReadingNs;
   for (const store::FilePlace& file : places.files) {
     SourceExcerpt& excerpt = excerpts.emplace_back(SourceExcerpt{file.module, file.file});
+    if (excerpts.size() > kMostFiles) {
+      excerpt.reason = "the function has too many files for one answer";
+      continue;
+    }
     const std::vector<std::uint32_t> wanted = lines_of(file, places);
     if (wanted.empty()) {
       excerpt.reason = "no line of it is known";
-      continue;
-    }
-    if (excerpts.size() > kMostFiles) {
-      excerpt.reason = "the function has too many files for one answer";
       continue;
     }
     excerpt.reason = "reading sources takes too long: ask again, for fewer processes";

@@ -152,8 +152,9 @@ static __always_inline __u64 linked_instruction(const struct linked_walk* walk,
 }
 
 /*
- * How long check words stand. With a generation until it changes; the second is for another program in the process.
- * Without one it is not known: not at all if the code is young, or the process replaces code. Returns whether it does.
+ * How long check words stand. With a generation until it changes, and at most a second, since the process may run
+ * another program by then. Without one for a second, but not at all if the code is young or if the process replaces
+ * code. Returns whether it does.
  */
 static __always_inline int linked_trust(struct linked_walk* walk, const struct met_codes* met) {
   const __u64 changing = met->changing[walk->tgid & (FLAMED_CHANGING_PROCESSES - 1)];

@@ -94,7 +94,7 @@ Result<SourceCopy> GuardedOpener::copy_source(const SourceRequest& request) {
   const std::string user = user_of(request.process.pid);
   if (user.empty()) return Error("its process has ended", ESRCH);
   if (request.path.size() >= PATH_MAX) return Error("its path is not one of a file", ENAMETOOLONG);
-  // Only for the place of the user: copy_source() refuses file systems that may hang.
+  // copy_source() refuses file systems that may hang, so what is slow counts against the user alone.
   return ask<SourceCopy>({"sources of " + user, user}, [&](OpenHelper& helper) { return helper.copy_source(request); });
 }
 
