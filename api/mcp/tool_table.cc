@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 #include <cstdlib>
+#include <set>
 
 #include "api/question/route_table.h"
 #include "api/text/json_writer.h"
@@ -22,6 +23,7 @@ constexpr std::array<Preset, 1> kTopText{{{"format", "top-text"}}};
 constexpr std::array<Preset, 1> kFolded{{{"format", "folded"}}};
 constexpr std::array<Preset, 1> kPerfScript{{{"format", "perf-script"}}};
 constexpr std::array<Preset, 1> kText{{{"format", "text"}}};
+constexpr std::array<Preset, 2> kTextOfSource{{{"format", "text"}, {"text", "1"}}};
 constexpr std::array<Preset, 1> kAFewSeconds{{{"from", "now-5s"}}};
 constexpr std::array<Preset, 2> kWhole{{{"group", "none"}, {"max_nodes", "20000"}}};
 constexpr std::array<Preset, 1> kByProgram{{{"group", "program"}}};
@@ -41,11 +43,13 @@ constexpr std::array<std::string_view, 9> kThreadChoices{"from", "to",        "p
 constexpr std::array<std::string_view, 8> kTimelineChoices{"from", "to",        "pid",  "tid",
                                                            "unit", "container", "step", "measure"};
 constexpr std::array<std::string_view, 5> kMarkChoices{"from", "to", "pid", "unit", "container"};
+constexpr std::array<std::string_view, 9> kCodeChoices{"function", "module", "from",      "to",     "pid",
+                                                       "exe",      "unit",   "container", "measure"};
 constexpr std::array<std::string_view, 6> kSampleChoices{"from", "to", "pid", "tid", "comm", "unit"};
 
 constexpr std::string_view kLess = "a shorter window, or less of the machine (pid, unit, container)";
 
-constexpr std::array<ToolSpec, 9> kTools{{
+constexpr std::array<ToolSpec, 11> kTools{{
     {"summary",
      "What used the CPU",
      "What used the CPU, in about a dozen sentences: how busy, which programs, which functions, and how far to trust "
@@ -79,6 +83,24 @@ constexpr std::array<ToolSpec, 9> kTools{{
      kSummary,
      {},
      kCompareChoices,
+     ToolText::kLines,
+     kLess},
+    {"source",
+     "Lines of a function",
+     "Where in one function the time goes, by source line, with the line's text where the user may read it.",
+     "/source",
+     kTextOfSource,
+     {},
+     kCodeChoices,
+     ToolText::kLines,
+     kLess},
+    {"instructions",
+     "Instructions of a function",
+     "Where in one function the time goes, by instruction.",
+     "/instructions",
+     kText,
+     {},
+     kCodeChoices,
      ToolText::kLines,
      kLess},
     {"processes", "Who used the CPU",
@@ -140,12 +162,14 @@ std::string_view json_type(ParameterType type) {
   }
 }
 
-/// Shorter than those of the table of routes, or none: each tool repeats them, and all are in an assistant's memory.
+/// Shorter than those of the table of routes, or none: all tools are in an assistant's memory.
 std::string_view description_of(const ParameterSpec& spec) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 17> kShort{{
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 19> kShort{{
       {"from", "default 15 min before to"},
       {"to", ""},
       {"pid", "as 1234 or 1234@567890"},
+      {"function", "its whole name, as functions shows it"},
+      {"module", "the function's, where several have one of that name"},
       {"tree", "a pid, with its descendants"},
       {"comm", "thread's name"},
       {"exe", "program's path or file name"},
@@ -167,8 +191,9 @@ std::string_view description_of(const ParameterSpec& spec) {
   return spec.choices.empty() ? spec.description : std::string_view();
 }
 
-/// What is wrong with a value is told by the answer. A list is as well taken where a string is told.
-void append_schema(JsonWriter& json, const ParameterSpec& spec) {
+/// What is wrong with a value is told by the answer. A list is as well taken where a string is told. `described` are
+/// parameters of the tools before, which are not described again.
+void append_schema(JsonWriter& json, const ParameterSpec& spec, std::set<std::string_view>& described) {
   json.key(spec.name).begin_object().key("type").string(json_type(spec.type));
   if (!spec.choices.empty()) {
     json.key("enum").begin_array();
@@ -176,15 +201,15 @@ void append_schema(JsonWriter& json, const ParameterSpec& spec) {
     json.end_array();
   }
   const std::string_view description = description_of(spec);
-  if (!description.empty()) json.key("description").string(description);
+  if (described.insert(spec.name).second && !description.empty()) json.key("description").string(description);
   json.end_object();
 }
 
-void append_tool(JsonWriter& json, const ToolSpec& tool) {
+void append_tool(JsonWriter& json, const ToolSpec& tool, std::set<std::string_view>& described) {
   json.begin_object();
   json.key("name").string(tool.name).key("title").string(tool.title).key("description").string(tool.description);
   json.key("inputSchema").begin_object().key("type").string("object").key("properties").begin_object();
-  for (const std::string_view name : tool.choices) append_schema(json, parameter_of(tool, name));
+  for (const std::string_view name : tool.choices) append_schema(json, parameter_of(tool, name), described);
   json.key(kSkip).begin_object().key("type").string("integer").end_object();
   json.end_object().key("additionalProperties").boolean(false).end_object();
   json.key("annotations").begin_object();
@@ -233,7 +258,8 @@ std::string render_tools() {
   std::string out;
   JsonWriter json(out);
   json.key("tools").begin_array();
-  for (const ToolSpec& tool : kTools) append_tool(json, tool);
+  std::set<std::string_view> described;
+  for (const ToolSpec& tool : kTools) append_tool(json, tool, described);
   json.end_array();
   return out;
 }

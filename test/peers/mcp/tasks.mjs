@@ -55,6 +55,10 @@ const tasks = [
     (lines) => /main;outer;middle;work_two$/.test(lines.find((line) => line.includes('%')) ?? '')],
   ['which line is it?', 'functions', { ...whole, pid: chain.pid, lines: true },
     (lines) => lines[2].includes(`known_chain.c:${chain.line}`)],
+  ['which lines of the function?', 'source', { ...whole, pid: chain.pid, function: 'work_two' },
+    (lines) => lines.some((line) => line.includes(`known_chain.c:${chain.line}`))],
+  ['which instructions of the function?', 'instructions', { ...whole, pid: chain.pid, function: 'work_two' },
+    (lines) => lines.some((line) => /^ +[0-9]+ +[0-9.]+% .* [0-9a-f]+  [a-z]+ .*# known_chain\.c:[0-9]+$/.test(line))],
   ['which process uses the CPU?', 'processes', { ...whole, group: 'process' },
     (lines) => lines.some((line) => line.includes(` ${chain.pid}@`))],
   ['which threads does the program have?', 'threads', { ...whole, pid: waits.pid, measure: 'wait' },
@@ -81,7 +85,7 @@ for (const age of ages) {
   const began = Date.now();
   const { server, tools, answers } = ask(age, 0, tasks.map(([, name, args]) => ({ name, arguments: args })));
   check(`${age}: the server's name`, server?.name === 'flamed', JSON.stringify(server));
-  check(`${age}: tools`, tools.includes('summary') && tools.length === 9, tools.join());
+  check(`${age}: tools`, tools.includes('summary') && tools.length === 11, tools.join());
   let right = 0;
   tasks.forEach(([question, , , isRight], i) => {
     const lines = data(answers[i].text);

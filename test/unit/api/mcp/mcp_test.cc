@@ -67,6 +67,13 @@ Request old_request(const std::string& method, json params = json::object()) {
 }
 
 /// Alice runs a worker and Bob a secret.
+/// What a call of the tool has to say.
+json needed_by(const ToolSpec& tool) {
+  if (tool.name == "samples") return {{"from", "now-1m"}};
+  if (tool.path == "/source" || tool.path == "/instructions") return {{"function", "main"}};
+  return json::object();
+}
+
 struct Host {
   Host() {
     for (const auto& [pid, comm, user] : {std::tuple{123, "worker", kAlice}, std::tuple{200, "secret", kBob}}) {
@@ -191,6 +198,8 @@ TEST_CASE("each tool answers with the text of its route") {
   CHECK(has(host.text_of("marks", {{"from", "now-1h"}}), "flamed started"));
   CHECK(has(host.text_of("compare", {{"from", "now-1m"}}), "Before, from "));
   CHECK(has(host.text_of("samples", {{"from", "now-1m"}, {"pid", {"123"}}}), "spin (victim)"));
+  CHECK(has(host.text_of("source", {{"function", "spin"}, {"pid", 123}}), "spin (victim): 30 self, 30 total"));
+  CHECK(has(host.text_of("instructions", {{"function", "spin"}}), "        30 100.0%"));
 }
 
 TEST_CASE("arguments are texts, numbers, truth values and lists of them") {
@@ -214,6 +223,9 @@ TEST_CASE("arguments that can't be are the tool's answer, which says what is pos
   CHECK(has(wrong("summary", {{"seconds", 3600}}), "no such argument"));
   CHECK(has(wrong("functions", {{"skip", -1}}), "skip is a whole number"));
   CHECK(has(wrong("stacks", {{"focus", "("}}), "regular expression"));
+  CHECK(has(wrong("source", json::object()), "Say which by its whole name"));
+  CHECK(has(wrong("instructions", {{"function", {"spin", "main"}}}), "This is about one function"));
+  CHECK(has(wrong("source", {{"function", "spin"}, {"text", "0"}}), "no such argument"));
 }
 
 TEST_CASE("a header that says something else than the body is refused") {
@@ -414,7 +426,7 @@ TEST_CASE("each user sees the own processes alone") {
   Host host;
   for (const ToolSpec& tool : tool_table()) {
     INFO(tool.name);
-    const json arguments = tool.name == "samples" ? json{{"from", "now-1m"}} : json::object();
+    const json arguments = needed_by(tool);
     const std::string alices = host.text_of(std::string(tool.name), arguments, kAlice);
     CHECK(!has(alices, "secret"));
     CHECK(!has(alices, "hidden"));
@@ -494,7 +506,7 @@ TEST_CASE("names are cut, without control characters, and can't end the data") {
                            kAlice);
   for (const ToolSpec& tool : tool_table()) {
     INFO(tool.name);
-    const json arguments = tool.name == "samples" ? json{{"from", "now-1m"}} : json::object();
+    const json arguments = needed_by(tool);
     const Response response = host.send(new_call(std::string(tool.name), arguments));
     CHECK(response.body.size() <= kMostToolAnswerBytes);
     const auto text = json::parse(response.body)["result"]["content"][0]["text"].get<std::string>();
