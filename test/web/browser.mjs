@@ -116,9 +116,12 @@ export async function open(page, url) {
 // Waits until the page has shown `times` answers since it was opened.
 export async function loaded(page, times = 1) {
   await page.waitForFunction((wanted) => Number(document.body.dataset.loaded ?? 0) >= wanted, times);
-  // One more frame, in which the canvas is painted.
-  await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+  await frames(page);
 }
+
+// Waits for one more frame, in which the canvas is painted.
+export const frames = (page) =>
+  page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
 
 export const loads = (page) => page.evaluate(() => Number(document.body.dataset.loaded ?? 0));
 
@@ -166,21 +169,23 @@ export const text = (page, selector) => page.$eval(selector, (element) => elemen
 
 export const shot = (page, name, options = {}) => page.screenshot({ path: join(SHOTS, `${name}.png`), ...options });
 
-// Checks the page's present state: no errors so far, no finding of axe-core, a small document. Takes a screenshot.
-export async function inspect(page, name, { troubles = [], ...options } = {}) {
+// Checks the page's present state: no errors so far, no finding of axe-core, a small document. Takes a screenshot. With
+// `coloursOnly` axe-core checks nothing but colours.
+export async function inspect(page, name, { troubles = [], coloursOnly = false, ...options } = {}) {
   await shot(page, name, options);
   assert.deepEqual(page.troubles, troubles, name);
   const nodes = await page.$$eval("*", (elements) => elements.length);
   assert.ok(nodes < MOST_NODES, `${name}: ${nodes} nodes`);
   await page.evaluate(AXE);
-  const found = await page.evaluate(async () => {
-    const { violations } = await window.axe.run(document, { resultTypes: ["violations"], rules: { "target-size": { enabled: true } } });
+  const chosen = coloursOnly ? { runOnly: { type: "rule", values: ["color-contrast", "link-in-text-block"] } } : { rules: { "target-size": { enabled: true } } };
+  const found = await page.evaluate(async (chosen) => {
+    const { violations } = await window.axe.run(document, { resultTypes: ["violations"], ...chosen });
     // The edges of a short window are close to each other. They may be, since the field of times sets them as well (WCAG
     // 2.5.8, "equivalent").
     const isEdge = ({ html }) => html.includes('role="slider"');
     for (const violation of violations) if (violation.id === "target-size") violation.nodes = violation.nodes.filter((node) => !isEdge(node));
     return violations.filter(({ nodes }) => nodes.length > 0).map(({ id, help, nodes }) => `${id}: ${help}: ${nodes.map(({ target, failureSummary }) => `${target.join(" ")} (${failureSummary})`).join("; ")}`);
-  });
+  }, chosen);
   assert.deepEqual(found, [], name);
 }
 
