@@ -53,10 +53,19 @@ Status WorkerExchange::send(const RequestHead& head, std::span<const int> fds, c
 }
 
 Status WorkerExchange::read(std::span<std::byte> to) {
-  while (!to.empty()) {
-    const ssize_t size = ::recv(ends_.socket.get(), to.data(), to.size(), MSG_DONTWAIT);
-    if (size > 0) {
+  for (;;) {
+    const std::size_t known = std::min(to.size(), arrived_.size());
+    std::copy_n(arrived_.begin(), known, to.begin());
+    arrived_ = arrived_.subspan(known);
+    to = to.subspan(known);
+    if (to.empty()) return {};
+    const bool is_large = to.size() >= buffer_.size();
+    const std::span<std::byte> into = is_large ? to : std::span<std::byte>(buffer_);
+    const ssize_t size = ::recv(ends_.socket.get(), into.data(), into.size(), MSG_DONTWAIT);
+    if (size > 0 && is_large) {
       to = to.subspan(static_cast<std::size_t>(size));
+    } else if (size > 0) {
+      arrived_ = into.first(static_cast<std::size_t>(size));
     } else if (size == 0) {
       return Error("the answer ends too early", EPIPE);
     } else if (errno == EAGAIN) {
@@ -65,9 +74,8 @@ Status WorkerExchange::read(std::span<std::byte> to) {
       return Error::from_errno("recv");
     }
     // A child that always sends one more byte would never let poll() time out.
-    if (!to.empty() && deadline_.is_over()) return Error::from_errno("the ELF worker", ETIMEDOUT);
+    if (arrived_.size() < to.size() && deadline_.is_over()) return Error::from_errno("the ELF worker", ETIMEDOUT);
   }
-  return {};
 }
 
 WorkerExchange::Ending WorkerExchange::ending() {

@@ -4,6 +4,7 @@
 // waits noticeably longer than the deadline, whatever the child does.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -25,6 +26,8 @@ class WorkerExchange final : public ByteSource {
   Status send(const RequestHead& head, std::span<const int> fds, const WireWriter& payload);
   Status read(std::span<std::byte> to) override;
 
+  /// Nothing has arrived that was not read. More would be no answer to anything.
+  [[nodiscard]] bool has_read_all() const { return arrived_.empty(); }
   /// For the next request to the same child.
   [[nodiscard]] WorkerProcess::Ends take_ends() { return std::move(ends_); }
 
@@ -50,6 +53,9 @@ class WorkerExchange final : public ByteSource {
   WorkerProcess::Ends ends_;
   const Deadline deadline_;
   const int stop_;
+  /// Most answers consist of many small values: a system call for each would cost more than all else.
+  std::array<std::byte, 16 * 1024> buffer_{};
+  std::span<const std::byte> arrived_;  ///< in the buffer, not read yet
 };
 
 }  // namespace flamed::symbolizer

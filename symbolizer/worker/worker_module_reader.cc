@@ -332,7 +332,8 @@ WorkerModuleReader::Attempt WorkerModuleReader::attempt_in(const WorkerPtr& work
   WorkerExchange exchange(std::move(session.ends), Deadline::after(wall_ns), stop_.get());
   Attempt result = exchange_with(*worker, exchange, question, decode);
   result.worker = worker;
-  if (question.user && (result.outcome == Outcome::kOk || result.outcome == Outcome::kError)) {
+  const bool is_answered = result.outcome == Outcome::kOk || result.outcome == Outcome::kError;
+  if (question.user && is_answered && exchange.has_read_all()) {
     session.ends = exchange.take_ends();
     keep_session(std::move(session));
   }
