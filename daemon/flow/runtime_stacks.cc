@@ -136,7 +136,7 @@ bool RuntimeStacks::take(symbolizer::Process& process, const store::StackSample&
     store_joined(*known, sample, native, linked);
     return true;
   }
-  ask(*known, process, user, linked, sample.time);
+  want(*known, process, user, linked, sample.time);
   if (waiting_.size() >= kMostWaiting) {
     store_joined(*known, sample, native, linked);
     return true;
@@ -190,35 +190,44 @@ bool RuntimeStacks::Code::may_be_asked_again(MonotonicTime time) const {
   return state == State::kUnnamed && failures < kMostFailures && time.ns - failed_at.ns >= kAskAgainNs;
 }
 
-void RuntimeStacks::ask(Known& known, const symbolizer::Process& process, std::span<const Frame> native,
-                        const LinkedStack& linked, MonotonicTime time) {
-  RuntimeNamer::Request request{process.id, known.exec_id, process.user, process_of(known.loaded), {}};
-  std::size_t again = 0;
+void RuntimeStacks::want(Known& known, const symbolizer::Process& process, std::span<const Frame> native,
+                         const LinkedStack& linked, MonotonicTime time) {
+  static_assert(FLAMED_MAX_LINKED_FRAMES < symbolizer::kMostRuntimeCodes);
+  if (wanted_[process.id].codes.size() + linked.frames.size() >= symbolizer::kMostRuntimeCodes) ask();
+  RuntimeNamer::Request& request = wanted_[process.id];
+  // Another program has replaced the one that was to be asked.
+  if (request.codes.empty() || request.exec_id != known.exec_id) {
+    request = {process.id, known.exec_id, process.user, process_of(known.loaded), {}};
+  }
   const auto is_to_be_asked = [&](const RuntimeCode& code) {
     const auto [at, is_new] = known.codes.try_emplace(code);
+    if (is_new) ++codes_;
     if (is_new || !at->second.may_be_asked_again(time)) return is_new;
     at->second.state = Code::State::kAsked;
-    ++again;
     return true;
   };
   for (const flamed_linked_frame& frame : linked.frames) {
     const RuntimeCode code = code_of(frame);
-    if (request.codes.size() >= symbolizer::kMostRuntimeCodes) break;
     if (!is_to_be_asked(code)) continue;
     request.codes.push_back(code);
     take_copy(process.id, code, request.copies);
   }
   const std::optional<RuntimeCode> innermost = innermost_code(known, native, linked);
-  if (innermost && request.codes.size() < symbolizer::kMostRuntimeCodes &&
-      find_compiled(known, *innermost, time) == nullptr && is_to_be_asked(*innermost)) {
+  if (innermost && find_compiled(known, *innermost, time) == nullptr && is_to_be_asked(*innermost)) {
     request.codes.push_back(*innermost);
   }
-  codes_ += request.codes.size() - again;
-  if (request.codes.empty()) return;
-  const std::vector<RuntimeCode> codes = request.codes;
-  if (parts_.namer.ask(std::move(request))) return;
-  for (const RuntimeCode& code : codes) known.codes.erase(code);
-  codes_ -= codes.size();
+}
+
+void RuntimeStacks::ask() {
+  for (auto& [process, request] : wanted_) {
+    if (request.codes.empty()) continue;
+    const std::vector<RuntimeCode> codes = request.codes;
+    if (parts_.namer.ask(std::move(request))) continue;
+    const auto known = known_.find(process);
+    if (known == known_.end()) continue;
+    for (const RuntimeCode& code : codes) codes_ -= known->second.codes.erase(code);
+  }
+  wanted_.clear();
 }
 
 std::uint32_t RuntimeStacks::unnamed(RuntimeKind kind, const std::string& reason, std::uint32_t user) {
@@ -276,6 +285,7 @@ void RuntimeStacks::learn(RuntimeNamer::Answer& answer, MonotonicTime now) {
 }
 
 void RuntimeStacks::look_again(MonotonicTime now) {
+  ask();
   std::vector<RuntimeNamer::Answer> answers = parts_.namer.take_answers();
   for (RuntimeNamer::Answer& answer : answers) learn(answer, now);
   const auto is_done = [&](const Waiting& waiting) {

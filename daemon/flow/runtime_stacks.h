@@ -78,7 +78,8 @@ class RuntimeStacks {
   bool take(symbolizer::Process& process, const store::StackSample& sample, std::size_t native,
             const LinkedStack& linked);
 
-  /// Stores the samples whose names are known by now, and those that have waited too long.
+  /// Asks for the names that samples have lacked since the last call, stores the samples whose names are known by now,
+  /// and those that have waited too long.
   void look_again(MonotonicTime now);
   /// Stores all samples.
   void finish();
@@ -163,8 +164,9 @@ class RuntimeStacks {
   static const Compiled* find_compiled(const Known& known, const symbolizer::RuntimeCode& code, MonotonicTime time);
   bool are_known(const Known& known, std::span<const Frame> native, const LinkedStack& linked,
                  MonotonicTime time) const;
-  void ask(Known& known, const symbolizer::Process& process, std::span<const Frame> native, const LinkedStack& linked,
-           MonotonicTime time);
+  void want(Known& known, const symbolizer::Process& process, std::span<const Frame> native, const LinkedStack& linked,
+            MonotonicTime time);
+  void ask();
   void take_copy(ProcessId process, const symbolizer::RuntimeCode& code, std::vector<symbolizer::CopiedCode>& to);
   void learn(RuntimeNamer::Answer& answer, MonotonicTime now);
   [[nodiscard]] Frame frame_of(const Known& known, const flamed_linked_frame& frame, bool is_compiled = false);
@@ -179,6 +181,8 @@ class RuntimeStacks {
   const Parts parts_;
   std::unordered_map<ProcessId, Known> known_;
   std::vector<Waiting> waiting_;
+  /// One for each process, since a question costs more than a name.
+  std::unordered_map<ProcessId, RuntimeNamer::Request> wanted_;
   /// Of young processes, until they are asked for.
   struct Copies {
     MonotonicTime kept_at;
