@@ -58,16 +58,15 @@ StackSlices::StackSlices() {
     return;
   }
   memory_ = std::move(memory).value();
-  for (std::size_t i = kMost; i-- > 0;) free_.push_back(reinterpret_cast<Content*>(memory_.data() + i * kPlaceBytes));
+  for (std::size_t i = 0; i < kMost; ++i) free_.push(reinterpret_cast<Content*>(memory_.data() + i * kPlaceBytes));
 }
 
 void StackSlices::free(Content& content, std::size_t blocks) {
   // Not memset(), which a compiler may leave out: nothing here reads the memory again.
   ::explicit_bzero(&content, blocks * FLAMED_SLICE_BLOCK_BYTES);
-  // The places are used from the first on.
   const auto offset = static_cast<std::size_t>(reinterpret_cast<std::byte*>(&content) - memory_.data());
   if (offset >= kKeptPlaces * kPlaceBytes) ::madvise(&content, kPlaceBytes, MADV_DONTNEED);
-  free_.push_back(&content);
+  free_.push(&content);
 }
 
 void StackSlices::add_ring(int cpu, flamed_slice_ring& ring) {
@@ -90,8 +89,8 @@ std::optional<StackSlices::Slice> StackSlices::take(int cpu, const flamed_sample
   const std::uint64_t end = first + sample.slice_blocks;
   if (end - begin > __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE) - begin) return std::nullopt;
 
-  Content* const content = free_.empty() ? nullptr : free_.back();
-  if (content != nullptr) free_.pop_back();
+  Content* const content = free_.empty() ? nullptr : free_.top();
+  if (content != nullptr) free_.pop();
   auto* to = reinterpret_cast<flamed_slice_block*>(content);
   for (std::uint64_t at = begin; at != end; ++at) {
     flamed_slice_block& block = ring->blocks[at % FLAMED_SLICE_RING_BLOCKS];
