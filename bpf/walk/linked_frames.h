@@ -259,7 +259,8 @@ static __always_inline __u32 linked_show(struct linked_walk* walk, const struct 
 
 /*
  * Has some CPU met a code object of this check word here before? If not, from now on it has, if `may_enter`. Other code
- * objects may take its place in the table.
+ * objects may take its place in the table. Notes as well, if `is_new` says that other code was here before, that the
+ * process replaces code: a branch of its own would cost the verifier more.
  */
 static __always_inline int linked_is_met(const struct linked_walk* walk, struct met_codes* met, __u64 code, __u64 check,
                                          __u32 is_new, int may_enter) {
