@@ -7,6 +7,9 @@
 #   run.sh bench OUTPUT PAGE_BENCH_SERVER    how fast it is: figures on stdout
 #   run.sh daemon OUTPUT FLAMED VICTIM       over the real daemon, which needs root; VICTIM is test/kernel/victims/known_chain.c
 #   run.sh waits OUTPUT FLAMED VICTIM        likewise, with waits on; VICTIM is test/kernel/victims/waits.c
+#   run.sh tasks OUTPUT FLAMED CHECKOUT MOVE_HISTORY VICTIMS
+#                                            likewise, over loads/checkout.c and other known loads, and with a past;
+#                                            VICTIMS is a folder with programs of test/kernel/victims
 #   run.sh picture OUTPUT FLAMED SECONDS     likewise, while picture/load.sh runs for so long: makes the pictures of docs/
 #
 # OUTPUT is a directory of the build: screenshots and the browser's driver (npm) go there. Exit status 77, and a line
@@ -23,6 +26,7 @@ victim_program=$(realpath "${4:-.}")
 readonly mode output program victim_program
 readonly skipped=77
 started=()
+groups=()
 
 skip() {
   echo "SKIP: $1"
@@ -30,10 +34,17 @@ skip() {
 }
 
 end_started() {
-  local pid
+  local pid group
   for pid in "${started[@]}"; do
     kill "$pid" 2>/dev/null || continue
     wait "$pid" 2>/dev/null || true
+  done
+  # The kernel needs a moment to release their processes.
+  for group in "${groups[@]}"; do
+    for _ in {1..50}; do
+      rmdir "$group" 2>/dev/null && break
+      sleep 0.1
+    done
   done
 }
 trap end_started EXIT
@@ -79,12 +90,48 @@ start_daemon() { # start_daemon [FLAG...]: sets url
   wait_until_ready "$url" "$!" || { cat "$place/flamed.log" >&2; exit 1; }
 }
 
+# A control group whose path says that it is a container's: sets group, to nothing if there can be none. Of the hierarchies
+# without controllers, or of the only one.
+make_group() { # make_group NAME
+  local root parent
+  for root in /sys/fs/cgroup/unified /sys/fs/cgroup; do
+    parent=$root/flamed-tasks-$$
+    [[ -w $root/cgroup.procs ]] || continue
+    if [[ ! -d $parent ]]; then
+      mkdir "$parent" 2>/dev/null || continue
+      groups=("$parent")
+    fi
+    group=$parent/$1
+    mkdir "$group"
+    groups=("$group" "${groups[@]}")
+    return
+  done
+  group=''
+}
+
+# Starts a program, in a control group unless GROUP is empty: sets child.
+start_in() { # start_in GROUP COMMAND...
+  local within=$1
+  shift
+  (
+    [[ -z $within ]] || echo 0 >"$within/cgroup.procs"
+    exec "$@"
+  ) >/dev/null &
+  child=$!
+  started+=("$child")
+}
+
+end_child() { # end_child PID
+  kill "$1"
+  wait "$1" || true
+}
+
 case $mode in
   fixture)
     # All tests but those of the real daemon. In a fixed time zone, so that the page is the same everywhere.
     fixture_tests=()
     for file in *.test.mjs; do
-      [[ $file == live.test.mjs || $file == speedscope.test.mjs || $file == waits_live.test.mjs ]] || fixture_tests+=("$file")
+      [[ $file =~ ^(live|speedscope|waits_live|tasks_live)[.] ]] || fixture_tests+=("$file")
     done
     TZ=UTC FLAMED_FIXTURE=$program node --test --test-concurrency="$(nproc)" "${fixture_tests[@]}"
     ;;
@@ -108,6 +155,67 @@ case $mode in
     victim=$!
     started+=("$victim")
     FLAMED_URL=$url FLAMED_VICTIM_PID=$victim node --test waits_live.test.mjs
+    ;;
+  tasks)
+    ((EUID == 0)) || skip "the daemon needs root"
+    move_history=$(realpath "$5")
+    victims=$(realpath "$6")
+    docker_id=3f1c9a0b7d2e4c5f8a6b1d0e9c8b7a6f5e4d3c2b1a0f9e8d7c6b5a4f3e2d1c0b
+    make_group "docker-$docker_id.scope"
+    docker=$group
+    make_group lxc.payload.stage-7
+    stage=$group
+    [[ -n $stage ]] || echo "SKIP control-groups: none can be made here, so three tasks about containers are not done"
+    rm -rf "$place"/history* "$place/classes"
+
+    # What runs all the time, and was there before.
+    "$victim_program" &
+    checkout=$!
+    started+=("$checkout")
+    java=''
+    if command -v javac >/dev/null; then
+      javac -d "$place/classes" "$here/loads/Stock.java"
+      start_in "$docker" java -Xmx128m -XX:+UseG1GC -cp "$place/classes" Stock
+      java=$child
+    else
+      echo "SKIP: no JDK here (Debian: default-jdk-headless), so the tasks about Java are not done"
+    fi
+    options=(--waits on --cpu-budget off --history)
+    start_daemon "${options[@]}" "$place/history-recorded"
+    recorded_from=$(date +%s)
+    sleep 15
+    end_child "${started[-1]}"
+    unset 'started[-1]'
+    # A week and more, at noon of yesterday, an hour and some minutes before.
+    noon=$(date --utc --date='yesterday 12:01' +%s)
+    "$move_history" "$place/history-recorded" "$place/history" $((8 * 86400)) $((7 * 86400)) $((recorded_from - noon)) 3600 420
+
+    # What is new.
+    start_daemon "${options[@]}" "$place/history"
+    kill -USR1 "$checkout"
+    cp "$victims/victim_known_chain" "$place/backup"
+    "$place/backup" 1500 &
+    backup=$!
+    wait "$backup"
+    start_in "$stage" "$victims/victim_known_chain" 1500
+    stage_7=$child
+    wait "$stage_7"
+    # On two CPUs at once, and apart from the others: a column of the heat map is two seconds.
+    sleep 4
+    burst_from=$(date +%s%3N)
+    for burst in first second; do
+      "$victims/victim_burst" 0 2000 >"$place/burst-$burst" &
+      started+=("$!")
+    done
+    until [[ -s $place/burst-first && -s $place/burst-second ]]; do sleep 0.05; done
+    burst_to=$(date +%s%3N)
+    for burst in first second; do
+      end_child "${started[-1]}"
+      unset 'started[-1]'
+    done
+    TZ=UTC FLAMED_URL=$url FLAMED_CHECKOUT=$checkout FLAMED_CHECKOUT_SOURCE=$here/loads/checkout.c FLAMED_STOCK=$java \
+      FLAMED_STOCK_SOURCE=$here/loads/Stock.java FLAMED_BACKUP=$backup FLAMED_STAGE=${stage:+$stage_7} FLAMED_DOCKER=$docker_id \
+      FLAMED_BURST="$burst_from $burst_to" FLAMED_NOON=$noon node --test tasks_live.test.mjs
     ;;
   picture)
     ((EUID == 0)) || skip "the daemon needs root"

@@ -1,95 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The thirty tasks of docs/tasks.md: each starts on a freshly loaded page, is done with three actions at most (a click, a
-// drag, a key, or one field typed with Enter), and has an answer that is known beforehand and read from the screen.
-// Prints how long each took.
+// The thirty tasks of docs/tasks.md over fixed content. tasks_live.test.mjs does them over a running daemon.
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
-import { fileURLToPath } from "node:url";
-import { afterEach, describe, it } from "node:test";
+import { describe, it } from "node:test";
 
 import { NOW, answered, mirror, open, text } from "./browser.mjs";
 import { browser, daemon, page, useFixture } from "./fixture.mjs";
-
-const MOST_ACTIONS = 3;
-const SOURCE = process.env.FLAMED_PAGE_SOURCES ?? fileURLToPath(new URL("../../api/web/src", import.meta.url));
-const tested = [];
+import { byLine, byThread, click, dragOver, filters, first, isWithin, java, key, names, order, placesOf, press, query, reason, search, show, tasksOn, theListIsTested, time, timeOf, type, view, waiting, write } from "./tasks.mjs";
 
 describe("with three actions at most", () => {
   useFixture({ clipboard: true, width: 1440, height: 900, reducedMotion: "reduce" });
-  afterEach(() => assert.deepEqual(page.troubles, []));
 
-  const query = async () => Object.fromEntries(new URL(await page.evaluate(() => location.href)).searchParams);
-
-  // What an action has changed is on the screen a moment later.
-  async function soon(check) {
-    for (const deadline = performance.now() + 10_000; ; await new Promise((resolve) => setTimeout(resolve, 50))) {
-      try {
-        return await check();
-      } catch (error) {
-        if (performance.now() > deadline) throw error;
-      }
-    }
-  }
-
-  // `answer` reads the screen. `chosen` are options of Browser.page().
-  function task(sentence, actions, answer, chosen = null) {
-    tested.push(sentence);
-    it(sentence, async () => {
-      assert.ok(actions.length <= MOST_ACTIONS);
-      const asked = chosen === null ? page : await browser.page(daemon.url, chosen);
-      await open(asked, daemon.url);
-      const since = performance.now();
-      for (const act of actions) await act(asked);
-      await soon(() => answer(asked));
-      console.log(`${sentence} ${actions.length} ${actions.length === 1 ? "action" : "actions"}, ${Math.round(performance.now() - since)} ms`);
-      if (asked !== page) {
-        assert.deepEqual(asked.troubles, []);
-        await asked.close();
-      }
-    });
-  }
-  // Actions that the daemon answers.
-  const click = (selector) => (page) => answered(page, () => page.click(selector));
-  const press = (key) => (page) => answered(page, () => page.keyboard.press(key));
-  const type = (field, written) => (page) => answered(page, async () => {
-    await page.fill(field, written);
-    await page.press(field, "Enter");
-  });
-  // Actions that change only what is shown of an answer.
-  const view = (mode) => (page) => page.click(`#modes [data-mode="${mode}"]`);
-  const show = (selector) => (page) => page.click(selector);
-  const key = (name) => (page) => page.keyboard.press(name);
-  const search = (written) => async (page) => {
-    await page.fill("#search", written);
-    await page.press("#search", "Enter");
-  };
-  const dragOver = (selector, from, to) => async (page) => {
-    const box = await page.$eval(selector, (element) => element.getBoundingClientRect().toJSON());
-    await page.mouse.move(box.x + from[0] * box.width, box.y + from[1] * box.height);
-    await page.mouse.down();
-    await page.mouse.move(box.x + to[0] * box.width, box.y + to[1] * box.height, { steps: 3 });
-    await page.mouse.up();
-  };
-  const time = (written) => type("#when", written);
+  const task = tasksOn(async (chosen) => ({ page: chosen === null ? page : await browser.page(daemon.url, chosen), url: daemon.url }));
   const service = click('[data-id^="4242@"]');
-  const java = type("#process-filter", "java");
-  const waiting = click("#measures >> text=Waiting");
-  const reason = (name) => click(`#reasons [data-reason="${name}"]`);
-  const filters = show("#filters-button");
-  const byLine = click('#filters .entry:has-text("Tell functions apart by line")');
-
-  const names = async (page) => (await mirror(page)).map(({ name }) => name);
-  const first = async (page, depth = 1) => (await mirror(page)).filter((frame) => frame.depth === depth);
-  const order = (page) => page.waitForSelector("#graph-time .flame-item[data-depth='1']");
-  const timeOf = async (page, name) => (await mirror(page)).filter((frame) => frame.name === name).reduce((sum, { value }) => sum + value, 0);
-  // Of calls of a function in the order of time, their milliseconds within the second.
-  async function placesOf(page, name) {
-    const [whole] = await page.$$eval("#graph-time .flame-canvas", (all) => all.map((canvas) => canvas.getBoundingClientRect().toJSON()));
-    const boxes = await page.$$eval("#graph-time .flame-item", (all, wanted) => all.filter(({ dataset }) => dataset.name === wanted).map((item) => item.getBoundingClientRect().toJSON()), name);
-    assert.ok(boxes.length > 0, `no ${name}`);
-    return boxes.map(({ x, width }) => [((x - whole.x) / whole.width) * 1000, ((x + width - whole.x) / whole.width) * 1000]);
-  }
-  const isWithin = (places, from, to) => places.every(([begin, end]) => begin >= from && end <= to);
 
   describe("in the order of time", () => {
     task("What was this thread doing at 14:03:11?", [time("14:03:11 - 14:03:11.4"), service, view("time")], async (page) => {
@@ -123,7 +45,7 @@ describe("with three actions at most", () => {
       assert.match(await text(page, "#thread-waits"), /Lock .*(8\d|9\d)\.\d %/);
     });
     task("How much of the service's CPU time did each thread use?",
-      [service, filters, (page) => answered(page, () => page.selectOption("#filters label select", "thread"))], async (page) => {
+      [service, filters, byThread], async (page) => {
         const threads = await first(page);
         assert.equal(threads.length, 4);
         for (const { name, value } of threads) assert.ok(Math.abs(value / 10470 - 0.25) < 0.02, `${name} ${value}`);
@@ -203,21 +125,21 @@ describe("with three actions at most", () => {
       // It stands out in the heat map.
       (page) => answered(page, () => dragOver("#heat", [(900 - 142) / 900, 0.99], [(900 - 136) / 900, 0.01])(page)),
     ], async (page) => {
-      const { from, to } = await query();
+      const { from, to } = await query(page);
       assert.ok(Date.parse(from) <= NOW - 139_000 && Date.parse(to) >= NOW - 138_000, `${from} ${to}`);
       const found = (await mirror(page)).filter(({ kind }) => kind !== "root");
       const hottest = found.find(({ name }) => name.startsWith("std::map"));
       assert.ok(hottest.value > found[0].value / 3, "what only the burst did is not wide");
     });
     task("What did the backup do, which has ended?", [click('#ranges [data-from="now-1h"]'), type("#process-filter", "backup")], async (page) => {
-      assert.equal((await query()).pid, "2222@30000");
+      assert.equal((await query(page)).pid, "2222@30000");
       assert.ok((await names(page)).includes("ZSTD_compressBlock"));
     });
   });
 
   describe("compared", () => {
     task("What is different from an hour ago?", [click("#what-changed"), view("table")], async (page) => {
-      assert.equal((await query()).base_ago, "1h");
+      assert.equal((await query(page)).base_ago, "1h");
       await page.waitForSelector(".rows [data-index='0']");
       // The batch's jobs are new.
       assert.match(await text(page, '.rows [data-index="0"]'), /^workvictim0 %.*\+10\.8significant$/);
@@ -242,7 +164,7 @@ describe("with three actions at most", () => {
       ["What runs in Docker, and what does it do?", "docker", "31337@70000", "com.shop.Stock.scan"],
     ]) {
       task(sentence, [type("#process-filter", typed)], async (page) => {
-        assert.equal((await query()).pid, pid);
+        assert.equal((await query(page)).pid, pid);
         assert.ok((await names(page)).includes(function_), typed);
       });
     }
@@ -253,11 +175,8 @@ describe("with three actions at most", () => {
       await page.waitForSelector(".rows [data-index='0']");
       assert.match(await text(page, '.rows [data-index="0"]'), /^price_with_tax/);
       assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), "the page scrolls sideways");
-    }, { width: 390, height: 844, reducedMotion: "reduce" });
-    task("By keys: how much is reading JSON?", [key("/"), async (page) => {
-      await page.keyboard.type("json");
-      await page.keyboard.press("Enter");
-    }], async (page) => {
+    }, { chosen: { width: 390, height: 844, reducedMotion: "reduce" } });
+    task("By keys: how much is reading JSON?", [key("/"), write("json")], async (page) => {
       const { samples } = await (await fetch(`${daemon.url}/profile?format=top`)).json();
       const share = `${((100 * 1800) / samples).toFixed(1)} % matched`;
       await page.waitForFunction((wanted) => document.querySelector("#search-result").textContent === wanted, share);
@@ -278,13 +197,8 @@ describe("with three actions at most", () => {
     await page.keyboard.press("e");
     const [download] = await Promise.all([page.waitForEvent("download"), page.click('#export a:has-text("pprof")')]);
     assert.equal(download.suggestedFilename(), "checkout-api-2026-01-31-1350.pb.gz");
+    assert.deepEqual(page.troubles, []);
   });
 });
 
-describe("the list of tasks in the docs", () => {
-  it("is what is tested", () => {
-    const listed = [...readFileSync(`${SOURCE}/../../../docs/tasks.md`, "utf-8").matchAll(/^\| \d+ \| ([^|]+?) \|/gm)].map(([, sentence]) => sentence);
-    assert.equal(listed.length, 30);
-    assert.deepEqual(listed, tested);
-  });
-});
+theListIsTested();

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measures how fast the page is, in a real browser over page_bench_server: one JSON object on stdout. Environment:
-// FLAMED_FIXTURE, the server's path; FLAMED_PAGE_MINUTES, the length of its history; FLAMED_PAGE_ONLY=machine, for that
-// part alone. Runs in run.sh's copy of test/web.
+// FLAMED_FIXTURE, the server's path; FLAMED_PAGE_MINUTES, the length of its history; FLAMED_PAGE_ONLY=machine or =views, for
+// that part alone. Runs in run.sh's copy of test/web.
 //
 // The page marks the measured times itself (performance.measure): "flamed:first-paint" from the end of an answer until
 // its graph is painted, "flamed:paint" for one drawing, "flamed:hover" and "flamed:search" for one pointer event or one
 // letter. A release of the brush counts until the requested graph is painted. On the machine with 2,000 processes the
 // first graph counts from the navigation on, and each click, wheel step and key, in a graph of all nodes of the window,
-// from its event until the next frame is painted; the same again with a browser that is four times slower.
+// from its event until the next frame is painted; the same again with a browser that is four times slower. Views that ask
+// the daemon count twice: until that next frame, and until what they show is there.
 import { spawn } from "node:child_process";
 import { get } from "node:http";
 import { createInterface } from "node:readline";
@@ -16,7 +17,8 @@ import { Browser, loaded, ofGraph } from "./browser.mjs";
 
 const REPEATS = Number(process.env.FLAMED_PAGE_REPEATS ?? 5);
 const BRUSHES = Number(process.env.FLAMED_PAGE_BRUSHES ?? 40);
-const ONLY_MACHINE = process.env.FLAMED_PAGE_ONLY === "machine";
+const ONLY = process.env.FLAMED_PAGE_ONLY ?? "";
+const measures = (part) => ONLY === "" || ONLY === part;
 const SEARCHES = ["function_1", "part_7", "std::vector", "function_19999", "no such function"];
 
 const round = (value) => Math.round(value * 100) / 100;
@@ -27,7 +29,7 @@ function spread(values) {
 }
 
 async function start(path) {
-  const child = spawn(path, [process.env.FLAMED_PAGE_MINUTES ?? "1440", "4", ...(ONLY_MACHINE ? ["build"] : [])], { stdio: ["ignore", "pipe", "inherit"] });
+  const child = spawn(path, [process.env.FLAMED_PAGE_MINUTES ?? "1440", "4", ...(ONLY === "" ? [] : ["build"])], { stdio: ["ignore", "pipe", "inherit"] });
   const url = await new Promise((resolve, reject) => {
     child.once("exit", () => reject(new Error(`${path} has ended`)));
     createInterface({ input: child.stdout }).once("line", resolve);
@@ -154,8 +156,9 @@ async function brushes(browser, url) {
 // From an event until what it did is on the screen.
 const keepResponses = () => {
   window.responses = [];
-  for (const type of ["click", "keydown", "wheel"]) {
-    addEventListener(type, ({ timeStamp }) => requestAnimationFrame(() => setTimeout(() => window.responses.push(performance.now() - timeStamp))), { capture: true, passive: true });
+  for (const type of ["click", "keydown", "wheel", "change"]) {
+    // A field that is left has changed as well.
+    addEventListener(type, ({ timeStamp, target }) => (type !== "change" || target.tagName === "SELECT") && requestAnimationFrame(() => setTimeout(() => window.responses.push(performance.now() - timeStamp))), { capture: true, passive: true });
   }
 };
 
@@ -210,6 +213,8 @@ async function machine(browser, url, slowdown) {
     const name = mode.replace("-", "_");
     result[`to_${name}_ms`] = await responses((i) => page.click(`#modes [data-mode="${i % 2 === 0 ? mode : "icicle"}"]`));
   }
+  await page.click('#modes [data-mode="table"]');
+  result.rows_by_ms = await responses((i) => page.selectOption("#rows", ["module", "file", ""][i % 3]));
   await page.click('#modes [data-mode="bottom-up"]');
   result.bottom_up_click_ms = await responses((i) => page.mouse.click(box.x + ((i * 29 + 11) % 89) / 89 * box.width, box.y + 20 * (i % 6) + 10));
   await forget(page);
@@ -241,13 +246,60 @@ async function machine(browser, url, slowdown) {
   return result;
 }
 
+// The busy process, whose thread never calls the same twice, and the whole machine. [name, query, what is clicked, what is
+// there then].
+const VIEWS = [
+  ["time", "pid=300&from=now-15m&to=now-1s", '#modes [data-mode="time"]', "#graph-time .flame-item[data-depth='1']"],
+  ["threads", "pid=500&from=now-15m&to=now-1s", '#modes [data-mode="time"]', ".track"],
+  ["lines", "from=now-15m&to=now-1s", '#modes [data-mode="code"]', "#code [data-line]"],
+  ["instructions", "from=now-15m&to=now-1s&view=code", '#code-by [data-by="instructions"]', "#code [data-address]"],
+  ["waiting", "from=now-15m&to=now-1s", "#measures >> text=Waiting", "#reasons [data-reason]"],
+];
+
+async function views(browser, url, slowdown) {
+  const page = await browser.page(url, { now: null, width: 1440, height: 900 });
+  await page.addInitScript(keepResponses);
+  const session = await browser.context.newCDPSession(page);
+  const result = {};
+  for (const [name, query, clicked, shown] of VIEWS) {
+    const [painted, there] = [[], []];
+    for (let i = 0; i < REPEATS; i++) {
+      await page.goto("about:blank");
+      await session.send("Emulation.setCPUThrottlingRate", { rate: slowdown });
+      await page.goto(`${url}/?${query}`, { timeout: 120_000 });
+      await loaded(page);
+      await page.waitForLoadState("networkidle"); // the rest of the page is not part of it
+      await page.evaluate((selector) => {
+        window.responses = [];
+        addEventListener("click", ({ timeStamp }) => {
+          const look = () => (document.querySelector(selector) === null ? requestAnimationFrame(look) : setTimeout(() => (window.there = performance.now() - timeStamp)));
+          look();
+        }, { capture: true, once: true });
+      }, shown);
+      await page.click(clicked);
+      await page.waitForFunction(() => window.there !== undefined, undefined, { timeout: 60_000 });
+      painted.push(...(await page.evaluate(() => window.responses)));
+      there.push(await page.evaluate(() => window.there));
+    }
+    result[name] = { painted_ms: spread(painted), there_ms: spread(there) };
+    if (name === "time") result[name].note = await page.$eval("#order-note", (note) => note.textContent);
+  }
+  await page.close();
+  return result;
+}
+
 const { child, url } = await start(process.env.FLAMED_FIXTURE);
 const browser = await Browser.launch();
 try {
   const figures = {};
-  if (!ONLY_MACHINE) Object.assign(figures, { bundle: await bundle(url), brush: await brushes(browser, url) });
-  for (const nodes of ONLY_MACHINE ? [] : [200_000, 1_000_000]) figures[`tree_${nodes}`] = await tree(browser, url, nodes);
-  for (const slowdown of [1, 4]) figures[`machine_${slowdown}`] = await machine(browser, url, slowdown);
+  if (ONLY === "") {
+    Object.assign(figures, { bundle: await bundle(url), brush: await brushes(browser, url) });
+    for (const nodes of [200_000, 1_000_000]) figures[`tree_${nodes}`] = await tree(browser, url, nodes);
+  }
+  for (const slowdown of [1, 4]) {
+    if (measures("machine")) figures[`machine_${slowdown}`] = await machine(browser, url, slowdown);
+    if (measures("views")) figures[`views_${slowdown}`] = await views(browser, url, slowdown);
+  }
   console.log(JSON.stringify(figures, null, 2));
 } finally {
   await browser.close();

@@ -17,6 +17,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <random>
 #include <span>
 #include <string>
@@ -27,6 +28,7 @@
 #include "api/server/server.h"
 #include "base/heap.h"
 #include "store/index/kept_index.h"
+#include "store/model/wait_reason.h"
 #include "symbolizer/names/caching_symbolizer.h"
 #include "test/unit/api/answer/fake_sources.h"
 
@@ -41,6 +43,9 @@ constexpr int kHz = 100;
 constexpr int kBuilders = 2000;
 constexpr std::int32_t kFirstBuilder = 20'000;
 constexpr int kBuildAgeS = 300;
+constexpr int kRecentS = 1800;
+constexpr int kVisitEveryS = 10;
+constexpr ProcessId kBusy{300, 1};
 
 /// Replaces the daemon's reading of files.
 class MadeUpSymbols final : public symbolizer::Symbolizer {
@@ -49,12 +54,17 @@ class MadeUpSymbols final : public symbolizer::Symbolizer {
     std::vector<symbolizer::SymbolChainPtr> chains;
     chains.reserve(frames.size());
     for (const Frame& frame : frames) {
-      chains.push_back(share(symbolizer::SymbolChain(1, symbol(frame.offset))));
+      chains.push_back(share(symbolizer::SymbolChain(1, symbol(frame))));
     }
     return chains;
   }
 
  private:
+  static symbolizer::Symbol symbol(const Frame& frame) {
+    const std::optional<store::WaitReason> reason = store::wait_reason_in(frame);
+    if (reason) return {"[" + std::string(name_of(*reason)) + "]", "", FrameKind::kKernel, ""};
+    return symbol(frame.offset);
+  }
   static symbolizer::Symbol symbol(std::uint64_t function) {
     constexpr std::array<FrameKind, 4> kKinds{FrameKind::kNative, FrameKind::kNative, FrameKind::kJit,
                                               FrameKind::kKernel};
@@ -71,6 +81,13 @@ class BenchSources final : public FakeSources, private store::FrameNamer {
  public:
   using FakeSources::FakeSources;
   [[nodiscard]] store::FrameNamer& namer() override { return *this; }
+  /// One instruction at each place.
+  [[nodiscard]] MachineCode code_at(const CodeQuestion& question) override {
+    MachineCode code;
+    for (const std::uint64_t offset : question.offsets)
+      code.functions.push_back({offset, 1, offset, {{offset, "\x90", "nop"}}});
+    return code;
+  }
   [[nodiscard]] std::uint64_t await_revision() const override {
     return is_live ? FakeSources::await_revision() : ++asked_;
   }
@@ -162,6 +179,7 @@ class History {
       auto& pool = pools_.emplace_back();
       for (std::size_t i = 0; i < kPool; ++i) pool.push_back(walk(static_cast<std::uint32_t>(service), i));
     }
+    sources.add_process(kBusy, "busy");
   }
 
   void add_second() {
@@ -185,6 +203,31 @@ class History {
     sources_.store_.advance(sources_.clock_.monotonic());
   }
 
+  /// The next second is one of the last half hour's.
+  void add_recent() {
+    const MonotonicTime now = sources_.clock_.monotonic();
+    for (int i = 0; i < kHz; ++i) {
+      const MonotonicTime time{now.ns + i * (kNsPerSecond / kHz)};
+      sources_.store_.add({time, kBusy, kBusy.pid, "busy", pools_.front()[random_() % kPool], {}, 0});
+    }
+    if (now.ns / kNsPerSecond % kVisitEveryS != 0) return;
+    constexpr std::array<store::WaitReason, 4> kReasons{store::WaitReason::kLock, store::WaitReason::kDisk,
+                                                        store::WaitReason::kNetwork, store::WaitReason::kPoll};
+    for (std::int32_t service = 0; service < kServices; ++service) {
+      for (std::int32_t thread = 0; thread < (service < 6 ? 64 : 4); ++thread) {
+        std::vector<Frame> frames = pools_[static_cast<std::size_t>(service)][random_() % kPool];
+        frames.push_back(store::wait_frame(kReasons[random_() % kReasons.size()]));
+        const std::int32_t pid = kFirstPid + service * 100;
+        store::WaitSample visit;
+        visit.sample = {now, {pid, 1}, pid + thread, "service", frames, {}};
+        visit.last_seen = {now.ns - kVisitEveryS * kNsPerSecond};
+        visit.waited_ns = (kVisitEveryS - 1) * kNsPerSecond;
+        sources_.store_.add_wait(visit);
+      }
+    }
+    sources_.store_.set_waits_seen(now);
+  }
+
  private:
   FakeSources& sources_;
   const int cpus_;
@@ -205,6 +248,7 @@ int run(int minutes, int cpus, std::string_view how) {
   History history(sources, cpus);
   for (int second = 0; second < minutes * 60; ++second) {
     if (second == std::max(minutes * 60 - kBuildAgeS, 0)) add_build(sources, cpus);
+    if (second >= minutes * 60 - kRecentS) history.add_recent();
     history.add_second();
   }
   if (how != "build") {
@@ -214,6 +258,7 @@ int run(int minutes, int cpus, std::string_view how) {
   sources.clock_.advance_ns(kNsPerSecond);
   sources.store_.advance(sources.clock_.monotonic());
   sources.is_live = is_live;
+  sources.health_.has_waits = true;
   ServerOptions options;
   options.addresses = {{"127.0.0.1", 0}};
   options.when_quiet = give_back_freed_memory;

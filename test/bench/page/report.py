@@ -13,6 +13,7 @@ MACHINE = (
     ("to_bottom_up_ms", "to the bottom-up graph and back"),
     ("to_sandwich_ms", "to the sandwich and back"),
     ("to_table_ms", "to the table and back"),
+    ("rows_by_ms", "the table by module, by source file, by function"),
     ("bottom_up_click_ms", "a click in the bottom-up graph"),
     ("bottom_up_hover_ms", "one move of the pointer in the bottom-up graph"),
     ("table_beside_ms", "the table beside the graph, and away"),
@@ -23,6 +24,13 @@ MACHINE = (
     ("list_key_ms", "a key in the list"),
     ("list_search_ms", "a letter in the list's search"),
     ("list_choose_ms", "a row chosen, until the page shows that it asks"),
+)
+VIEWS = (
+    ("time", "a thread of 90,000 samples over time"),
+    ("threads", "64 threads beside it"),
+    ("lines", "the lines of the hottest function"),
+    ("instructions", "its instructions"),
+    ("waiting", "waiting time in place of CPU time"),
 )
 
 
@@ -54,8 +62,13 @@ def main():
         for name, what in MACHINE:
             spread(f"{on}: {what}", f"{most_ms} ms", machine[name])
         spread(f"{on}: one move of the pointer", "16 ms" if slowdown == 1 else f"{most_ms} ms", machine["hover_ms"])
+        for name, what in VIEWS:
+            view = figures[f"views_{slowdown}"][name]
+            spread(f"{on}: {what}, something is painted", f"{most_ms} ms", view["painted_ms"])
+            spread(f"{on}: {what}, it is there", "1,000 ms" if slowdown == 1 else "", view["there_ms"])
     spread("release of the brush → graph painted", "300 ms", figures["brush"]["release_to_paint_ms"])
     row("the page's own code and style, compressed", "104 KiB", f"{figures['bundle']['bytes'] / 1024:.0f} KiB")
+    print(f"\nOf the thread over time the page says: {figures['views_1']['time']['note']}")
 
 
 main()
