@@ -320,7 +320,6 @@ TEST_CASE("a database of which something can't be read keeps its minutes") {
                                       "UPDATE additions SET block = zeroblob(length(block)) WHERE minute = 1",
                                       "UPDATE names SET block = zeroblob(length(block)) WHERE minute = 2",
                                       "UPDATE minute SET wall_end_ns = wall_end_ns + 1 WHERE id = 7",
-                                      "UPDATE sum SET pairs = (SELECT additions FROM sum WHERE id = 1) WHERE id = 2",
                                       "DELETE FROM pairs WHERE minute = 7");
   CAPTURE(damage);
   change(archive::period_path(recorded.folder(), {1}), damage);
