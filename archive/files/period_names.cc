@@ -64,15 +64,6 @@ Result<Periods> list_periods(const std::string& folder) {
     }
   }
   std::sort(found.periods.begin(), found.periods.end());
-  std::vector<Period> kept;
-  for (const Period& period : found.periods) {
-    if (!kept.empty() && kept.back().number == period.number) {
-      found.leftovers.push_back(period_path(folder, kept.back()));
-      kept.pop_back();
-    }
-    kept.push_back(period);
-  }
-  found.periods = std::move(kept);
   return found;
 }
 

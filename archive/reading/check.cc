@@ -121,9 +121,18 @@ Result<Checked> check_history(const std::string& folder) {
   const Result<Periods> found = list_periods(folder);
   if (!found) return found.error();
   Checked checked;
+  std::map<std::uint64_t, Checked> most;  // of minutes and their stretches, by number
   for (const Period& period : found->periods) {
     ++checked.files;
-    FileCheck(period_path(folder, period), checked).run();
+    const Checked file = check_file(period_path(folder, period));
+    checked.problems.insert(checked.problems.end(), file.problems.begin(), file.problems.end());
+    Checked& of_both = most[period.number];
+    of_both.minutes = std::max(of_both.minutes, file.minutes);
+    of_both.samples = std::max(of_both.samples, file.samples);
+  }
+  for (const auto& [number, of_both] : most) {
+    checked.minutes += of_both.minutes;
+    checked.samples += of_both.samples;
   }
   return checked;
 }

@@ -7,7 +7,7 @@
 //
 //   Result<std::unique_ptr<Coarsening>> coarsening = Coarsening::begin(folder, number);
 //   while (!*(*coarsening)->step()) ...
-//   archive.replace(number);
+//   archive.add_stretches(number);
 //
 // One thread.
 #pragma once

@@ -193,7 +193,8 @@ void History::coarsen() {
   const Status done = coarsen_next();
   if (done) return;
   coarsening_.reset();
-  spdlog::warn("old minutes of history are not made coarser, and take more space: {}", done.error().message());
+  spdlog::warn("minutes of history get no stretches, and take more space when they are old: {}",
+               done.error().message());
   const int code = done.error().code();
   if (code == EBADMSG || code == ENOTSUP) {
     archive_.keep_minutes(coarse_number_);
@@ -203,6 +204,11 @@ void History::coarsen() {
 }
 
 Status History::coarsen_next() {
+  if (archive_.has_old_minutes()) {
+    const auto nobody_reads = past_.pause();
+    past_.look_again();
+    archive_.unlink_old_minutes();
+  }
   if (coarsening_ == nullptr) {
     const std::optional<std::uint64_t> number = archive_.next_to_coarsen();
     if (!number) return {};
@@ -217,9 +223,9 @@ Status History::coarsen_next() {
     if (!*is_whole) continue;
     const auto nobody_reads = past_.pause();
     past_.look_again();
-    Status replaced = archive_.replace(coarse_number_);
+    Status added = archive_.add_stretches(coarse_number_);
     coarsening_.reset();
-    return replaced;
+    return added;
   }
   return {};
 }

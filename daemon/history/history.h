@@ -59,8 +59,8 @@ class History {
   /// Writes the minute that is not over as it is so far, unless something before is not written or it has nothing.
   void write_so_far(const std::stop_token& stop = {});
 
-  /// Puts stretches of ten minutes in the place of old minutes: a part of the work for one database, so that the next
-  /// minute is not late.
+  /// Puts stretches of ten minutes beside minutes, and in the place of old ones: a part of the work for one database,
+  /// so that the next minute is not late.
   void coarsen();
 
   /// Writes the single samples of the last minutes, and their sum, with which the session ends.
