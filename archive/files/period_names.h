@@ -30,7 +30,7 @@ struct Period {
 
 struct Periods {
   std::vector<Period> periods;  ///< ascending
-  /// Paths of databases of stretches that were not finished.
+  /// Paths of what a kill left behind: unfinished databases of stretches, and logs whose database was removed.
   std::vector<std::string> leftovers;
 };
 Result<Periods> list_periods(const std::string& folder);

@@ -2,14 +2,19 @@
 //
 // Old minutes as stretches of ten: what is answered from them, and that nothing is lost while they are made.
 #include <sqlite3.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -20,6 +25,7 @@
 #include "archive/reading/coarsening.h"
 #include "archive/reading/excerpt.h"
 #include "archive/reading/past.h"
+#include "base/handle.h"
 #include "daemon/file_sources.h"
 #include "daemon/history/history_namer.h"
 #include "store/query/query.h"
@@ -412,6 +418,66 @@ TEST_CASE("whenever the making of stretches is cut off, the minutes are there un
     CHECK(periods_in(folder).front() == Period{1, true});
     CHECK(answers_of(after.with(minutes(0, 75)), minutes(0, 75), after.namer) == expected);
   }
+}
+
+TEST_CASE("a daemon that is killed while it makes stretches has every minute once when it starts again") {
+  Recorded recorded;
+  const std::string expected = [&] {
+    Later after(recorded.before, recorded.folder());
+    return answers_of(after.with(minutes(0, 75)), minutes(0, 75), after.namer);
+  }();
+  recorded.on_disk.reset();
+  const auto make_stretches = [&](const std::string& folder, int told) {
+    Later daemon(recorded.before, folder);
+    sample(daemon.test, 2);
+    daemon.on_disk.history.write();
+    if (::write(told, "b", 1) == 1) coarsen(daemon.on_disk);
+  };
+  constexpr int kKills = 30;
+  std::chrono::microseconds longest{};
+  int unfinished = 0;
+  for (int kill = 0; kill <= kKills; ++kill) {
+    const std::string folder = recorded.directory.path("kill-" + std::to_string(kill));
+    std::filesystem::copy(recorded.folder(), folder, std::filesystem::copy_options::recursive);
+    int ends[2] = {};
+    REQUIRE(::pipe(ends) == 0);
+    const Fd from_child(ends[0]);
+    Fd to_parent(ends[1]);
+    const pid_t child = ::fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+      make_stretches(folder, to_parent.get());
+      ::_exit(0);
+    }
+    to_parent.reset();
+    char begun = 0;
+    REQUIRE(::read(from_child.get(), &begun, 1) == 1);
+    const auto began = std::chrono::steady_clock::now();
+    int status = 0;
+    if (kill == 0) {
+      // Nobody kills the first one: it shows how long all of it takes.
+      REQUIRE(::waitpid(child, &status, 0) == child);
+      longest = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - began);
+      REQUIRE(status == 0);
+      REQUIRE(periods_in(folder).front() == Period{1, true});
+    } else {
+      std::this_thread::sleep_until(began + longest * kill / kKills);
+      REQUIRE(::kill(child, SIGKILL) == 0);
+      REQUIRE(::waitpid(child, &status, 0) == child);
+    }
+    CAPTURE(kill, longest.count());
+    if (has_leftovers(folder)) ++unfinished;
+    CHECK(archive::check_history(folder)->problems.empty());
+    Later after(recorded.before, folder);
+    CHECK(answers_of(after.with(minutes(0, 75)), minutes(0, 75), after.namer) == expected);
+    sample(after.test, 2);
+    after.on_disk.history.write();
+    CHECK_FALSE(has_leftovers(folder));
+    coarsen(after.on_disk);
+    CHECK(periods_in(folder).front() == Period{1, true});
+    CHECK(answers_of(after.with(minutes(0, 75)), minutes(0, 75), after.namer) == expected);
+  }
+  CHECK(unfinished > 0);
 }
 
 TEST_CASE("stretches that are not finished leave nothing behind") {
