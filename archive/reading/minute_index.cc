@@ -168,4 +168,13 @@ Result<PeriodReader*> MinuteIndex::reader(const Period& file) {
   return &readers_.emplace(file, std::move(*opened)).first->second;
 }
 
+std::future<MinuteIndex> read_index(std::string folder) {
+  return std::async(std::launch::async, [folder = std::move(folder)] {
+    MinuteIndex index(folder);
+    static_cast<void>(index.refresh());  // whoever uses it looks again
+    index.close();
+    return index;
+  });
+}
+
 }  // namespace flamed::archive

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <future>
 #include <map>
 #include <memory>
 #include <optional>
@@ -105,7 +106,7 @@ class MinuteIndex {
   [[nodiscard]] bool is_same_minute(const Row& a, const Row& b) const;
   void forget(const Period& period);
 
-  const std::string folder_;  ///< empty: a single database
+  std::string folder_;  ///< empty: a single database
   std::map<Period, File> files_;
   std::map<Period, PeriodReader> readers_;  ///< a few, open
   std::map<SessionKey, Session> sessions_;
@@ -113,5 +114,8 @@ class MinuteIndex {
   std::vector<Sum> sums_;
   std::uint32_t next_ordinal_ = 0, next_sum_ = 0;
 };
+
+/// Of a folder, read by a thread of its own. Its databases are closed.
+[[nodiscard]] std::future<MinuteIndex> read_index(std::string folder);
 
 }  // namespace flamed::archive

@@ -130,6 +130,7 @@ void Past::look() {
 }
 
 Status Past::refresh() {
+  if (coming_.valid()) index_ = coming_.get();
   Status looked = index_.refresh();
   has_looked_ = looked.ok();
   note_files(looked);

@@ -14,6 +14,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <future>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -39,7 +40,9 @@ class Past {
     bool has_kernel = true;  ///< frames of that boot's kernel can be named; otherwise as they were called
     std::size_t budget_bytes = std::size_t{64} << 20;
   };
-  Past(std::string folder, Options options) : Past(MinuteIndex(std::move(folder)), std::move(options)) {}
+  /// `index`: of the folder as it was a moment ago, if it is being read already.
+  Past(std::string folder, Options options, std::future<MinuteIndex> index = {})
+      : index_(std::move(folder)), coming_(std::move(index)), options_(std::move(options)) {}
   Past(MinuteIndex index, Options options) : index_(std::move(index)), options_(std::move(options)) {}
   Past(const Past&) = delete;
   Past& operator=(const Past&) = delete;
@@ -108,6 +111,7 @@ class Past {
 
   std::timed_mutex mutex_;  ///< guards the members below
   MinuteIndex index_;
+  std::future<MinuteIndex> coming_;  ///< takes the place of index_, unless it has
   bool has_looked_ = false;
   const Options options_;
   std::unique_ptr<PastSpace> space_;  ///< null: nothing was read yet

@@ -81,11 +81,12 @@ class History::WaitForDisk {
   History& history_;
 };
 
-History::History(Parts parts, std::string folder, archive::Archive::Options options)
+History::History(Parts parts, std::string folder, archive::Archive::Options options,
+                 std::future<archive::MinuteIndex> index)
     : parts_(std::move(parts)),
       folder_(std::move(folder)),
       archive_(folder_, with_run(options)),
-      past_(folder_, {.boot_id = options.boot_id, .run = options.run}),
+      past_(folder_, {.boot_id = options.boot_id, .run = options.run}, std::move(index)),
       names_({parts_.symbolizer, parts_.clock, parts_.may_name}) {}
 
 void History::run(const std::stop_token& stop) {
