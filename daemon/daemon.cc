@@ -16,6 +16,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <functional>
+#include <future>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -26,6 +27,7 @@
 #include <vector>
 #include "api/server/server.h"
 #include "archive/files/archive.h"
+#include "archive/reading/minute_index.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/heap.h"
@@ -304,7 +306,8 @@ struct Java {
 /// Each member comes after those that it uses, so that it is created after them and destroyed before them.
 class Daemon::Parts {
  public:
-  Parts(const Config& config, const Clock& clock, std::unique_ptr<Sampler> started)
+  Parts(const Config& config, const Clock& clock, std::unique_ptr<Sampler> started,
+        std::future<archive::MinuteIndex> index)
       : config_(config),
         clock_(clock),
         sampler_(std::move(started)),
@@ -386,7 +389,7 @@ class Daemon::Parts {
         function_names_(cache_, symbolizer_, clock),
         quick_namer_(function_names_, /*kept_bytes=*/0),
         row_cache_(unwind_ == nullptr ? nullptr : open_row_cache(clock)),
-        history_(open_history()),
+        history_(open_history(std::move(index))),
         history_namer_(namer_, history_ == nullptr ? nullptr : &history_->past()),
         quick_history_namer_(quick_namer_, history_ == nullptr ? nullptr : &history_->past()),
         pressure_({.limits = config.pressure, .retention_ns = config.retention_ns}, clock) {}
@@ -485,7 +488,7 @@ class Daemon::Parts {
     return open_unwind_maps(sampler_->program());
   }
 
-  std::unique_ptr<History> open_history() {
+  std::unique_ptr<History> open_history(std::future<archive::MinuteIndex> index) {
     std::string folder = history_folder(config_);
     if (folder.empty()) return nullptr;
     return std::make_unique<History>(
@@ -493,7 +496,7 @@ class Daemon::Parts {
                        [this](MonotonicTime time) { stored_.await(time, kLongestDrain); },
                        [this] { return static_cast<std::uint32_t>(sampler_->figures().cpus()); },
                        [this](const store::WallWindow& window) { return accounts_.machine(window).ns; }},
-        std::move(folder), history_options(config_));
+        std::move(folder), history_options(config_), std::move(index));
   }
 
   void start_threads() {
@@ -618,10 +621,13 @@ Daemon::Daemon(const Config& config, std::span<const char* const> arguments) : c
 Daemon::~Daemon() = default;
 
 std::optional<ExitStatus> Daemon::start() {
+  // Beside the loading of the kernel programs: the first answer needs both.
+  std::future<archive::MinuteIndex> index;
+  if (std::string folder = history_folder(config_); !folder.empty()) index = archive::read_index(std::move(folder));
   Result<std::unique_ptr<Sampler>> started = Sampler::start(
       {config_.frequency_hz, config_.use_unwind_tables, config_.stack_slices, !config_.runtimes.is_empty()}, clock_);
   if (!started) return refuse(started.error());
-  parts_ = std::make_unique<Parts>(config_, clock_, std::move(*started));
+  parts_ = std::make_unique<Parts>(config_, clock_, std::move(*started), std::move(index));
   if (const auto status = parts_->begin()) return status;
   ::sd_notify(0, "READY=1");
   return std::nullopt;

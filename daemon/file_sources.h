@@ -25,7 +25,8 @@ namespace flamed::daemon {
 /// Stands at the end of a file: "now" is the last that the file knows of. Deadlines go on.
 class FileClock final : public Clock {
  public:
-  void stop_at(WallTime end) { end_ = end; }
+  /// Or up to a millisecond later: requests know "now" in whole ones, and windows end there at the latest.
+  void stop_at(WallTime end) { end_.ns = (end.ns + kNsPerMs - 1) / kNsPerMs * kNsPerMs; }
   [[nodiscard]] MonotonicTime monotonic() const override { return running_.monotonic(); }
   [[nodiscard]] WallTime wall() const override { return end_; }
   [[nodiscard]] std::int64_t boottime_ns() const override { return running_.boottime_ns(); }

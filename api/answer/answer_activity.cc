@@ -49,7 +49,7 @@ Response answer_timeline(const AnswerContext& context) {
 }
 
 Response answer_heatmap(const AnswerContext& context) {
-  const auto question = prepare(context);
+  const auto question = prepare(context, kOnlyMinutes);
   if (const auto* problem = std::get_if<Problem>(&question)) return problem_response(*problem);
   const auto& ready = std::get<ReadyQuestion>(question);
   const auto rows = static_cast<std::uint32_t>(context.parameters.integer("rows").value_or(kUsualRows));

@@ -90,15 +90,20 @@ std::variant<ReadyQuestion, Problem> prepare(const AnswerContext& context, const
   return question;
 }
 
-store::Detail by_process(const AnswerContext& context, std::int64_t step_ns) {
+store::Detail by_stack(const AnswerContext& context) {
   const store::Selection selection = selection_of(context.parameters, {});
   const auto part = part_of(context.parameters);
-  const auto* problem = std::get_if<Problem>(&part);
-  const bool tells_threads_apart = !selection.tids.empty() || !selection.comms.empty();
-  if (tells_threads_apart || problem != nullptr || std::get<std::optional<store::SecondPart>>(part) ||
-      context.parameters.choice("measure") != "cpu") {
-    return {};
-  }
+  const auto* narrowed = std::get_if<std::optional<store::SecondPart>>(&part);
+  const bool is_by_thread = context.parameters.takes("group") && (context.parameters.choice("group") == "thread" ||
+                                                                  context.parameters.choice("group") == "comm");
+  return {.only_minutes = !selection.tids.empty() || !selection.comms.empty() || is_by_thread || narrowed == nullptr ||
+                          narrowed->has_value()};
+}
+
+store::Detail by_process(const AnswerContext& context, std::int64_t step_ns) {
+  const store::Detail detail = by_stack(context);
+  if (detail.only_minutes || context.parameters.choice("measure") != "cpu") return detail;
+  const store::Selection selection = selection_of(context.parameters, {});
   return {.only_processes = true,
           .each_process = !selection.processes.empty() || !selection.trees.empty(),
           .step_ns = step_ns};

@@ -35,11 +35,15 @@ struct WindowView {
 };
 std::variant<WindowView, Problem> view_window(const AnswerContext& context, const store::Detail& detail = {});
 
-/// The window and selection of the query, or the problem with them, such as a process that was never seen.
-std::variant<ReadyQuestion, Problem> prepare(const AnswerContext& context, const store::Detail& detail = {});
-
-/// Of an answer about processes, in steps of that length. Everything if the query tells threads or waits apart.
+/// Of an answer about stacks: single threads and samples if the query tells them apart.
+store::Detail by_stack(const AnswerContext& context);
+/// Of an answer about processes, in steps of that length. As by_stack() if the query tells more apart.
 store::Detail by_process(const AnswerContext& context, std::int64_t step_ns);
+/// Of an answer that has threads or single samples.
+inline constexpr store::Detail kOnlyMinutes{.only_minutes = true};
+
+/// The window and selection of the query, or the problem with them, such as a process that was never seen.
+std::variant<ReadyQuestion, Problem> prepare(const AnswerContext& context, const store::Detail& detail);
 
 /// Empty if each selected process is in the snapshot, or runs. `prefix` is the prefix of the parameters, "base_" for
 /// the side to compare with.

@@ -15,7 +15,8 @@
 namespace flamed::api {
 
 Response answer_diff(const AnswerContext& context) {
-  auto question = prepare(context);
+  const store::Detail detail = by_stack(context);
+  auto question = prepare(context, detail);
   if (const auto* problem = std::get_if<Problem>(&question)) return problem_response(*problem);
   auto& ready = std::get<ReadyQuestion>(question);
   const auto base_window = base_window_of(context.parameters, context.moments, ready.selection.window);
@@ -23,7 +24,7 @@ Response answer_diff(const AnswerContext& context) {
   store::Selection base = base_selection_of(context.parameters, std::get<store::WallWindow>(base_window));
   const std::array<store::WallWindow, 2> windows{base.window, ready.selection.window};
   ready.snapshot = measured_snapshot(context.parameters,
-                                     context.sources.with_history(context.sources.await_snapshot(), windows, {}));
+                                     context.sources.with_history(context.sources.await_snapshot(), windows, detail));
   if (const auto problem = narrow_to_part(base, ready, context, "base_")) return problem_response(*problem);
   if (const auto problem = check_processes(base, ready.snapshot, context.sources, "base_"))
     return problem_response(*problem);

@@ -43,7 +43,7 @@ Response answer_function(const AnswerContext& context, bool with_files, Render r
   auto function = function_of(context.parameters);
   if (const auto* problem = std::get_if<Problem>(&function)) return problem_response(*problem);
   std::get<store::FunctionName>(function).with_files = with_files;
-  const auto question = prepare(context);
+  const auto question = prepare(context, by_stack(context));
   if (const auto* problem = std::get_if<Problem>(&question)) return problem_response(*problem);
   const auto& ready = std::get<ReadyQuestion>(question);
   const store::ProfileOptions options = options_of(context.parameters);

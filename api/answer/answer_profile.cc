@@ -203,10 +203,11 @@ class NamerOfAnother final : public store::FrameNamer {
 }  // namespace
 
 Response answer_profile(const AnswerContext& context) {
-  auto question = prepare(context);
+  const std::string_view format = format_of(context);
+  const bool is_of_samples = format == "perf-script" || format == "samples";
+  auto question = prepare(context, is_of_samples ? kOnlyMinutes : by_stack(context));
   if (const auto* problem = std::get_if<Problem>(&question)) return problem_response(*problem);
   auto& ready = std::get<ReadyQuestion>(question);
-  const std::string_view format = format_of(context);
   if (const auto problem = check_format(context, format)) return problem_response(*problem);
   if (is_of_services(format) && context.parameters.choice("naming") == "quick") {
     ready.namer = &context.sources.quick_namer();
@@ -214,12 +215,12 @@ Response answer_profile(const AnswerContext& context) {
   if (format == "pprof" || format == "speedscope" || is_of_services(format)) {
     return stacks_answer(context, ready, format);
   }
-  if (format == "perf-script" || format == "samples") return samples_answer(context, ready, format);
+  if (is_of_samples) return samples_answer(context, ready, format);
   return tree_answer(context, ready, format);
 }
 
 Response answer_pprof(const AnswerContext& context) {
-  const auto question = prepare(context);
+  const auto question = prepare(context, by_stack(context));
   if (const auto* problem = std::get_if<Problem>(&question)) return problem_response(*problem);
   return stacks_answer(context, std::get<ReadyQuestion>(question), "pprof");
 }

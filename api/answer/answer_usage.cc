@@ -42,7 +42,7 @@ Response answer_processes(const AnswerContext& context) {
 }
 
 Response answer_threads(const AnswerContext& context) {
-  const auto question = prepare(context);
+  const auto question = prepare(context, kOnlyMinutes);
   if (const auto* problem = std::get_if<Problem>(&question)) return problem_response(*problem);
   const auto& ready = std::get<ReadyQuestion>(question);
   store::QueryBudget budget = budget_for(context.sources);

@@ -39,7 +39,13 @@ void unlink_with_log(const std::string& path) {
 
 }  // namespace
 
-std::string Archive::path_of(const Period& period) const { return period_path(folder_, period); }
+std::string Archive::minutes_of(const Entry& entry) const { return period_path(folder_, {entry.number}); }
+
+std::string Archive::stretches_of(const Entry& entry) const { return period_path(folder_, {entry.number, true}); }
+
+std::uint64_t Archive::bytes_of(const Entry& entry) const {
+  return bytes_with_log(minutes_of(entry)) + bytes_with_log(stretches_of(entry));
+}
 
 Result<bool> Archive::prepare(WallTime start) {
   if (lock_ && was_removed()) {
@@ -66,7 +72,7 @@ bool Archive::was_removed() const {
   struct stat held {};
   if (::stat((folder_ + "/lock").c_str(), &here) != 0 || ::fstat(lock_.get(), &held) != 0) return true;
   if (here.st_ino != held.st_ino || here.st_dev != held.st_dev) return true;
-  return file_ != nullptr && ::access(path_of(entries_.back().period).c_str(), F_OK) != 0;
+  return file_ != nullptr && ::access(minutes_of(entries_.back()).c_str(), F_OK) != 0;
 }
 
 Status Archive::open_folder() {
@@ -90,25 +96,33 @@ Status Archive::read_folder() {
   const Result<Periods> found = list_periods(folder_);
   if (!found) return found.error();
   for (const std::string& leftover : found->leftovers) unlink_with_log(leftover);
-  for (const Period& period : found->periods) entries_.push_back({period});
-  for (Entry& entry : entries_) {
-    const std::string path = path_of(entry.period);
-    entry.bytes = bytes_with_log(path);
-    const Result<std::optional<Recorded>> recorded = read_recorded(path);
-    if (recorded) {
-      entry.recorded = *recorded;
-    } else {
+  for (const Period& period : found->periods) {
+    if (entries_.empty() || entries_.back().number != period.number) entries_.push_back({period.number});
+    Entry& entry = entries_.back();
+    const Result<std::optional<Recorded>> recorded = read_recorded(period_path(folder_, period));
+    if (!recorded) {
       entry.problem = recorded.error().message();
+    } else if (*recorded) {
+      entry.recorded = *recorded;
+    }
+    if (period.is_coarse) {
+      entry.has_stretches = recorded.ok();  // others are made anew, if there are minutes
+    } else {
+      entry.has_minutes = true;
     }
   }
+  for (Entry& entry : entries_) entry.bytes = bytes_of(entry);
   tell();
   return {};
 }
 
 /// Opens the newest file if it is whole and the minute belongs to it, or creates one.
 Status Archive::begin_file(bool may_continue, WallTime start) {
-  if (may_continue && !entries_.empty() && !entries_.back().period.is_coarse) {
-    Result<std::unique_ptr<PeriodFile>> newest = PeriodFile::open(path_of(entries_.back().period));
+  const auto may_grow = [&](const Entry& newest) {
+    return newest.has_minutes && !newest.has_stretches && newest.bytes <= options_.most_resumed_bytes;
+  };
+  if (may_continue && !entries_.empty() && may_grow(entries_.back())) {
+    Result<std::unique_ptr<PeriodFile>> newest = PeriodFile::open(minutes_of(entries_.back()));
     if (newest) {
       file_ = std::move(*newest);
       entries_.back().recorded = file_->recorded();
@@ -121,11 +135,11 @@ Status Archive::begin_file(bool may_continue, WallTime start) {
       return std::move(newest).error();
     }
   }
-  const std::uint64_t number = entries_.empty() ? 1 : entries_.back().period.number + 1;
-  Result<std::unique_ptr<PeriodFile>> created = PeriodFile::open(path_of({number}));
+  const Entry next{.number = entries_.empty() ? 1 : entries_.back().number + 1, .has_minutes = true};
+  Result<std::unique_ptr<PeriodFile>> created = PeriodFile::open(minutes_of(next));
   if (!created) return std::move(created).error();
   file_ = std::move(*created);
-  entries_.push_back({Period{number}});
+  entries_.push_back(next);
   measure_newest();
   return {};
 }
@@ -156,7 +170,7 @@ Status Archive::append(const Minute& minute, const PeriodFile::Blocks& blocks, E
   const Status appended = file_->append(minute, blocks, ending);
   begins_session_ = !appended;
   if (!appended) {
-    Error error = Error(appended.error()).with_context(path_of(entries_.back().period));
+    Error error = Error(appended.error()).with_context(minutes_of(entries_.back()));
     // A damaged one is not written again: a new one follows it.
     file_.reset();
     return error;
@@ -179,7 +193,7 @@ Status Archive::add_sum(const SumBlocks& sum) {
 Status Archive::add_to_session(const std::function<Status()>& add) {
   if (file_ == nullptr || begins_session_) return {};
   if (const Status added = add(); !added) {
-    return Error(added.error()).with_context(path_of(entries_.back().period));
+    return Error(added.error()).with_context(minutes_of(entries_.back()));
   }
   measure_newest();
   tell();
@@ -189,7 +203,7 @@ Status Archive::add_to_session(const std::function<Status()>& add) {
 void Archive::measure_newest() {
   Entry& newest = entries_.back();
   newest.recorded = file_->recorded();
-  newest.bytes = bytes_with_log(path_of(newest.period));
+  newest.bytes = bytes_of(newest);
 }
 
 void Archive::keep_limits() {
@@ -224,41 +238,68 @@ std::optional<WallTime> Archive::believed_now() const {
 }
 
 std::optional<std::uint64_t> Archive::next_to_coarsen() const {
+  if (!lock_ || entries_.empty() || !check_room()) return std::nullopt;
   const std::optional<WallTime> now = believed_now();
-  if (!lock_ || !now || !check_room()) return std::nullopt;
-  for (std::size_t i = 0; i + 1 < entries_.size(); ++i) {
-    const Entry& entry = entries_[i];
-    if (entry.period.is_coarse || entry.keeps_minutes || !entry.recorded) continue;
-    if (now->ns - entry.recorded->last.ns >= options_.fine_ns - kBelievedAfterNs) return entry.period.number;
-  }
-  return std::nullopt;
+  const auto may_get_some = [&](const Entry& entry) {
+    return entry.has_minutes && !entry.has_stretches && !entry.keeps_minutes && entry.recorded &&
+           (entry.bytes > options_.quiet_bytes || is_old(entry, now));
+  };
+  const auto found = std::find_if(entries_.begin(), entries_.end() - 1, may_get_some);
+  return found == entries_.end() - 1 ? std::nullopt : std::optional(found->number);
 }
 
-Status Archive::replace(std::uint64_t number) {
+Status Archive::add_stretches(std::uint64_t number) {
   const auto entry =
-      std::find_if(entries_.begin(), entries_.end(), [&](const Entry& one) { return one.period == Period{number}; });
+      std::find_if(entries_.begin(), entries_.end(), [&](const Entry& one) { return one.number == number; });
   const std::string unfinished = unfinished_path(folder_, number);
-  const Period coarse{number, true};
+  const std::string path = period_path(folder_, {number, true});
   // Meanwhile there may have been no room for the oldest one.
-  if (entry == entries_.end() || ::rename(unfinished.c_str(), path_of(coarse).c_str()) != 0) {
+  if (entry == entries_.end() || ::rename(unfinished.c_str(), path.c_str()) != 0) {
     Error error = entry == entries_.end() ? Error("its minutes are gone", ENOENT) : Error::from_errno("rename");
     ::unlink(unfinished.c_str());
-    return std::move(error).with_context(path_of(coarse));
+    return std::move(error).with_context(path);
   }
+  // The minutes may go once the name is on the disk.
   if (::fsync(folder_fd_.get()) != 0) return Error::from_errno(folder_);
-  unlink_with_log(path_of(entry->period));
-  entry->period = coarse;
-  entry->bytes = bytes_with_log(path_of(coarse));
+  entry->has_stretches = true;
+  entry->problem.clear();
+  entry->bytes = bytes_of(*entry);
   tell();
   return {};
 }
 
 void Archive::keep_minutes(std::uint64_t number) {
-  for (Entry& entry : entries_) entry.keeps_minutes = entry.keeps_minutes || entry.period == Period{number};
+  for (Entry& entry : entries_) entry.keeps_minutes = entry.keeps_minutes || entry.number == number;
+}
+
+bool Archive::is_old(const Entry& entry, std::optional<WallTime> now) const {
+  return entry.recorded && now && now->ns - entry.recorded->last.ns >= options_.fine_ns - kBelievedAfterNs;
+}
+
+bool Archive::has_old_minutes(const Entry& entry, std::optional<WallTime> now) const {
+  return entry.has_minutes && entry.has_stretches && is_old(entry, now);
+}
+
+bool Archive::has_old_minutes() const {
+  const std::optional<WallTime> now = believed_now();
+  return lock_ &&
+         std::any_of(entries_.begin(), entries_.end(), [&](const Entry& entry) { return has_old_minutes(entry, now); });
+}
+
+void Archive::unlink_old_minutes() {
+  const std::optional<WallTime> now = believed_now();
+  for (Entry& entry : entries_) {
+    if (!has_old_minutes(entry, now)) continue;
+    unlink_with_log(minutes_of(entry));
+    entry.has_minutes = false;
+    entry.bytes = bytes_of(entry);
+  }
+  tell();
 }
 
 void Archive::unlink_oldest() {
-  unlink_with_log(path_of(entries_.front().period));
+  unlink_with_log(minutes_of(entries_.front()));
+  unlink_with_log(stretches_of(entries_.front()));
   entries_.pop_front();
   ++stats_.files_unlinked;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Archive: a folder with a file for each period. Appends minutes to the newest, puts stretches in the place of old
-// minutes, and unlinks the oldest. One thread.
+// Archive: a folder with a file for each period. Appends minutes to the newest, puts stretches beside those of the
+// others and in the place of old ones, and unlinks the oldest. One thread.
 //
 //   while (there are minutes) {
 //     Result<bool> is_new_session = archive.prepare(start of the minute);
@@ -38,7 +38,10 @@ class Archive {
     /// Of a file. It goes on for four times as long while it has fewer than `quiet_bytes`.
     std::int64_t period_ns = 6 * 60 * kNsPerMinute;
     std::uint64_t quiet_bytes = std::uint64_t{2} << 20;
-    /// Older minutes are to be replaced by their stretches. By what was recorded, a bit later than by the clock.
+    /// A larger file is not written on after a restart, so that it gets stretches: until then its minutes are in no
+    /// memory.
+    std::uint64_t most_resumed_bytes = std::uint64_t{2} << 20;
+    /// Of older minutes only the stretches stay. By what was recorded, a bit later than by the clock.
     std::int64_t fine_ns = 2 * 24 * 60 * kNsPerMinute;
     std::string boot_id;
     std::int64_t run = 0;  ///< PeriodFile::Session::run
@@ -70,13 +73,17 @@ class Archive {
   /// A sum of minutes of the open session.
   Status add_sum(const SumBlocks& sum);
 
-  /// The oldest file whose minutes are to be replaced by their stretches. Empty: there is none, or no room now.
+  /// The oldest file that is to get stretches: it is not written any more, and has more than `quiet_bytes` or is old.
+  /// Empty: there is none, or no room now.
   [[nodiscard]] std::optional<std::uint64_t> next_to_coarsen() const;
-  /// Puts the database at unfinished_path(), which is whole and on the disk, in the place of the file's minutes. At any
-  /// moment one of them is there. Meanwhile nobody else in this process may open either.
-  Status replace(std::uint64_t number);
-  /// The minutes stay: something of them can't be read.
+  /// Puts the database at unfinished_path(), which is whole and on the disk, beside the file's minutes.
+  Status add_stretches(std::uint64_t number);
+  /// The file gets no stretches: something of its minutes can't be read.
   void keep_minutes(std::uint64_t number);
+  /// Whether there are minutes that are old, and have stretches.
+  [[nodiscard]] bool has_old_minutes() const;
+  /// Unlinks them. Meanwhile nobody else in this process may open them.
+  void unlink_old_minutes();
 
   /// The next minute begins a session: this one was not appended.
   void end_session() { begins_session_ = true; }
@@ -93,7 +100,8 @@ class Archive {
 
  private:
   struct Entry {
-    Period period;
+    std::uint64_t number = 0;
+    bool has_minutes = false, has_stretches = false;  ///< one of them, or both
     std::uint64_t bytes = 0;
     std::optional<Recorded> recorded{};  ///< empty: nothing, or it can't be read
     std::string problem{};               ///< why it can't be read
@@ -112,7 +120,11 @@ class Archive {
   [[nodiscard]] std::optional<WallTime> believed_now() const;
   void unlink_oldest();
   void tell();
-  [[nodiscard]] std::string path_of(const Period& period) const;
+  [[nodiscard]] std::string minutes_of(const Entry& entry) const;
+  [[nodiscard]] std::string stretches_of(const Entry& entry) const;
+  [[nodiscard]] std::uint64_t bytes_of(const Entry& entry) const;
+  [[nodiscard]] bool is_old(const Entry& entry, std::optional<WallTime> now) const;
+  [[nodiscard]] bool has_old_minutes(const Entry& entry, std::optional<WallTime> now) const;
 
   const std::string folder_;
   const Options options_;

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "base/handle.h"
 
@@ -17,6 +18,9 @@ constexpr std::string_view kBegin = "history-";
 constexpr std::string_view kCoarse = "-10min";
 constexpr std::string_view kEnd = ".db";
 constexpr std::string_view kUnfinished = ".new";
+/// Of SQLite.
+constexpr std::string_view kLog = "-wal";
+constexpr std::string_view kIndexOfLog = "-shm";
 constexpr std::size_t kDigits = 8;
 
 using Directory = Handle<DIR*, ::closedir>;
@@ -54,6 +58,7 @@ Result<Periods> list_periods(const std::string& folder) {
   const Directory directory(::opendir(folder.c_str()));
   if (!directory) return Error::from_errno("cannot read " + folder);
   Periods found;
+  std::vector<std::pair<Period, std::string>> logs;
   // NOLINTNEXTLINE(concurrency-mt-unsafe): this thread's own directory
   while (const dirent* entry = ::readdir(directory.get())) {
     std::string_view name = entry->d_name;
@@ -61,18 +66,14 @@ Result<Periods> list_periods(const std::string& folder) {
       found.periods.push_back(*period);
     } else if (take_end(name, kUnfinished) && period_of(name)) {
       found.leftovers.push_back(folder + "/" + entry->d_name);
+    } else if (take_end(name, kLog) || take_end(name, kIndexOfLog)) {
+      if (const auto of = period_of(name)) logs.emplace_back(*of, folder + "/" + entry->d_name);
     }
   }
   std::sort(found.periods.begin(), found.periods.end());
-  std::vector<Period> kept;
-  for (const Period& period : found.periods) {
-    if (!kept.empty() && kept.back().number == period.number) {
-      found.leftovers.push_back(period_path(folder, kept.back()));
-      kept.pop_back();
-    }
-    kept.push_back(period);
+  for (const auto& [period, path] : logs) {
+    if (!std::binary_search(found.periods.begin(), found.periods.end(), period)) found.leftovers.push_back(path);
   }
-  found.periods = std::move(kept);
   return found;
 }
 

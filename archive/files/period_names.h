@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the databases in a folder are called: "history-00000007.db" has minutes, and "history-00000007-10min.db", which
-// takes its place when it is old, their stretches. In the order of their numbers. Any thread.
+// How the databases in a folder are called: "history-00000007.db" has minutes, and "history-00000007-10min.db" their
+// stretches, beside it, and in its place when it is old. In the order of their numbers. Any thread.
 #pragma once
 
 #include <compare>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -16,7 +17,11 @@ namespace flamed::archive {
 struct Period {
   std::uint64_t number = 0;
   bool is_coarse = false;  ///< it has stretches (archive/codec/stretch.h)
-  friend auto operator<=>(const Period&, const Period&) = default;
+  friend bool operator==(const Period&, const Period&) = default;
+  /// Stretches come before their minutes: the last of these may go on in the next database.
+  friend auto operator<=>(const Period& a, const Period& b) {
+    return std::pair(a.number, !a.is_coarse) <=> std::pair(b.number, !b.is_coarse);
+  }
 };
 
 [[nodiscard]] std::string period_path(const std::string& folder, const Period& period);
@@ -24,8 +29,8 @@ struct Period {
 [[nodiscard]] std::string unfinished_path(const std::string& folder, std::uint64_t number);
 
 struct Periods {
-  std::vector<Period> periods;  ///< ascending; those of stretches instead of those of the same minutes
-  /// Paths of what was left behind when such a database was made: unfinished ones, and minutes that have been replaced.
+  std::vector<Period> periods;  ///< ascending
+  /// Paths of what a kill left behind: unfinished databases of stretches, and logs whose database was removed.
   std::vector<std::string> leftovers;
 };
 Result<Periods> list_periods(const std::string& folder);

@@ -32,6 +32,15 @@ Result<PeriodReader> PeriodReader::begin(Connection connection) {
   return PeriodReader(std::move(connection));
 }
 
+Result<std::uint64_t> PeriodReader::bytes() {
+  Result<Statement> row =
+      Statement::prepare(connection_.get(), "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size");
+  if (!row) return std::move(row).error();
+  const Result<bool> stepped = row->step();
+  if (!stepped) return stepped.error();
+  return static_cast<std::uint64_t>(*stepped ? row->number(0) : 0);
+}
+
 Result<std::vector<PeriodReader::SessionRow>> PeriodReader::sessions() {
   const Result<bool> has_host = has_hosts(connection_.get());
   if (!has_host) return has_host.error();

@@ -26,6 +26,9 @@ class PeriodReader {
   /// The same, of a connection of connect_unread(). Looks at all pages first.
   static Result<PeriodReader> begin(Connection connection);
 
+  /// Of the whole database.
+  Result<std::uint64_t> bytes();
+
   struct SessionRow {
     std::int64_t id = 0;
     std::string boot_id;

@@ -32,11 +32,38 @@ bool is_same(const ProcessState& a, const ProcessState& b) {
 
 }  // namespace
 
-std::uint32_t Sums::Numbers::process(const store::ProcessInfo& info, Owner owner) {
-  const auto [place, is_new] = processes_.try_emplace(info.id);
+void Sums::Dictionary::add(const Additions& additions) {
+  for (const FrameAddition& frame : additions.frames) {
+    const bool is_mark = frame.module == kTruncatedModule.value;
+    const bool is_kernel = frame.module == kKernelModule.value;
+    // That mark is for missing kernel frames.
+    const bool is_kernel_mark =
+        is_mark && frame.offset == static_cast<std::uint64_t>(store::Truncation::kKernelDepthLimit);
+    frames_.push_back(
+        {!is_kernel && !is_kernel_mark, is_kernel, false, is_mark ? static_cast<std::uint32_t>(frame.offset) + 1 : 0});
+  }
+  for (const StackAddition& stack : additions.stacks) {
+    Kind kind = stacks_[stack.caller];
+    const Kind& frame = frames_[stack.frame];
+    kind.has_user = kind.has_user || frame.has_user;
+    kind.has_kernel = kind.has_kernel || frame.has_kernel;
+    if (kind.ended == 0) kind.ended = frame.ended;
+    stacks_.push_back(kind);
+  }
+  for (const ThreadAddition& thread : additions.threads) {
+    threads_.push_back({thread.process, thread.owner, thread.is_hidden});
+  }
+  for (const ProcessState& state : additions.processes) {
+    if (state.number == processes_.size()) processes_.emplace_back();
+    processes_[state.number] = state;
+  }
+}
+
+std::uint32_t Sums::Numbers::process(ProcessState state) {
+  const auto [place, is_new] = processes_.try_emplace(state.info.id);
   Known& known = place->second;
   if (is_new) known.number = size_.processes++;
-  ProcessState state{known.number, info, owner.user, owner.is_hidden};
+  state.number = known.number;
   if (is_new || !is_same(known.state, state)) {
     known.state = state;
     additions_.processes.push_back(std::move(state));
@@ -102,8 +129,7 @@ Additions Sums::Numbers::take() {
 
 bool Sums::takes(const Minute& minute) const { return !sum_ || goes_on(*sum_, minute); }
 
-void Sums::add(const store::Snapshot& snapshot, const store::Slot& slot, const Minute& minute,
-               const std::vector<store::Gap>& gaps) {
+void Sums::begin(const Minute& minute, const std::vector<store::Gap>& gaps) {
   if (!sum_) {
     sum_ = minute;
     sum_->pairs.clear();
@@ -112,13 +138,44 @@ void Sums::add(const store::Snapshot& snapshot, const store::Slot& slot, const M
     extend(*sum_, minute);
   }
   gaps_.insert(gaps_.end(), gaps.begin(), gaps.end());
+}
+
+void Sums::add(const Minute& minute, const Dictionary& dictionary, const std::vector<store::Gap>& gaps) {
+  begin(minute, gaps);
+  const Dictionary::Thread* last = nullptr;
+  Process* process = nullptr;
+  for (const Pair& pair : minute.pairs) {
+    const Dictionary::Thread& thread = dictionary.threads_[pair.thread];
+    if (&thread != last) {
+      const ProcessState& state = dictionary.processes_[thread.process];
+      process = &processes_[state.info.id];
+      process->state = state;
+      last = &thread;
+    }
+    Kind kind = dictionary.stacks_[pair.stack];
+    kind.is_cut = pair.is_cut;
+    if (kind.is_cut) kind.ended = 0;
+    process->counts[{{thread.owner, thread.is_hidden}, kind}] += pair.count;
+    process->samples += pair.count;
+  }
+}
+
+void Sums::add(const store::Snapshot& snapshot, const store::Slot& slot, const Minute& minute,
+               const std::vector<store::Gap>& gaps) {
+  begin(minute, gaps);
   const store::SnapshotData& data = snapshot.data();
+  std::uint32_t last_process = std::numeric_limits<std::uint32_t>::max();
   store::StackStates states(data);
   slot.histogram.for_each_thread([&](std::uint32_t thread, std::span<const std::uint8_t> bytes) {
     const store::ThreadRecord& row = data.threads[thread];
     const store::ProcessRecord& record = data.processes[row.process];
     Process& process = processes_[record.id];
-    process.record = record;
+    if (row.process != last_process) {
+      process.state = {0, record.info(), record.owner, record.is_hidden};
+      process.state.info.uid.reset();
+      if (record.uid != store::kNoUser) process.state.info.uid = record.uid;
+      last_process = row.process;
+    }
     const Owner owner{row.owner, row.is_hidden != 0};
     std::optional<Kind> last;  // most have the same
     std::uint64_t* count = nullptr;
@@ -138,8 +195,7 @@ void Sums::add(const store::Snapshot& snapshot, const store::Slot& slot, const M
 }
 
 bool Sums::is_short(const ProcessId& id, const Process& process, std::uint64_t all) const {
-  const bool has_ended = process.record.ended_ns != store::ProcessRecord::kNoTime;
-  return has_ended && !numbers_.knows(id) && process.samples < std::max(all / kShare, kFewSamples);
+  return process.state.info.ended && !numbers_.knows(id) && process.samples < std::max(all / kShare, kFewSamples);
 }
 
 ProcessId Sums::several(const Program& program) {
@@ -157,22 +213,18 @@ std::optional<Sum> Sums::finish() {
   Numbers short_numbers;
   std::vector<Pair> short_pairs;
   for (const auto& [id, process] : processes_) {
-    const store::ProcessRecord& record = process.record;
-    const Owner owner{record.owner, record.is_hidden};
-    store::ProcessInfo info = record.info();
-    info.uid.reset();
-    if (record.uid != store::kNoUser) info.uid = record.uid;
+    const store::ProcessInfo& info = process.state.info;
     if (!is_short(id, process, all)) {
-      numbers_.add(numbers_.process(info, owner), process.counts, sum.minute.pairs);
+      numbers_.add(numbers_.process(process.state), process.counts, sum.minute.pairs);
       continue;
     }
-    short_numbers.add(short_numbers.process(info, owner), process.counts, short_pairs);
-    const ProcessId several =
-        this->several({info.comm, info.executable, info.cgroup, record.owner, record.uid, record.is_hidden});
+    short_numbers.add(short_numbers.process(process.state), process.counts, short_pairs);
+    const ProcessId several = this->several({info.comm, info.executable, info.cgroup, process.state.owner,
+                                             info.uid.value_or(store::kNoUser), process.state.is_hidden});
     auto& [state, counts] = together[several];
     for (const auto& [of, samples] : process.counts) counts[of] += samples;
-    state.owner = owner.user;
-    state.is_hidden = owner.is_hidden;
+    state.owner = process.state.owner;
+    state.is_hidden = process.state.is_hidden;
     state.info.id = several;
     state.info.comm = info.comm;
     state.info.executable = info.executable;
@@ -185,7 +237,7 @@ std::optional<Sum> Sums::finish() {
   }
   for (const auto& [id, of] : together) {
     const auto& [state, counts] = of;
-    numbers_.add(numbers_.process(state.info, {state.owner, state.is_hidden}), counts, sum.minute.pairs);
+    numbers_.add(numbers_.process(state), counts, sum.minute.pairs);
   }
   processes_.clear();
   sort_pairs(sum.minute.pairs);

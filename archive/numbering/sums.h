@@ -23,23 +23,12 @@
 #include "archive/codec/sum.h"
 #include "base/identity.h"
 #include "store/model/gap.h"
-#include "store/ring/process_table.h"
 #include "store/ring/slot.h"
 #include "store/ring/snapshot.h"
 
 namespace flamed::archive {
 
 class Sums {
- public:
-  /// Whether the minute goes on with the sum that was begun, or begins one.
-  [[nodiscard]] bool takes(const Minute& minute) const;
-  /// A slot of the snapshot, as the minute that it became. `gaps`: those that came with it.
-  void add(const store::Snapshot& snapshot, const store::Slot& slot, const Minute& minute,
-           const std::vector<store::Gap>& gaps);
-  /// Of the minutes that were added since the last one. Empty: none were.
-  std::optional<Sum> finish();
-
- private:
   /// What a stack is summed by: its sides, and how it ended.
   struct Kind {
     bool has_user = false;
@@ -48,6 +37,38 @@ class Sums {
     std::uint32_t ended = 0;  ///< store::Truncation + 1; 0: whole
     friend auto operator<=>(const Kind&, const Kind&) = default;
   };
+
+ public:
+  /// Of the dictionary of a session what sums need.
+  class Dictionary {
+   public:
+    /// Of each minute, in their order.
+    void add(const Additions& additions);
+
+   private:
+    friend class Sums;
+    struct Thread {
+      std::uint32_t process = 0;
+      std::uint32_t owner = store::kNoUser;
+      bool is_hidden = false;
+    };
+    std::vector<Kind> frames_;                         ///< of a stack that has the frame alone
+    std::vector<Kind> stacks_ = std::vector<Kind>(1);  ///< stack 0 has no frames
+    std::vector<Thread> threads_;
+    std::vector<ProcessState> processes_;  ///< the latest state
+  };
+
+  /// Whether the minute goes on with the sum that was begun, or begins one.
+  [[nodiscard]] bool takes(const Minute& minute) const;
+  /// A slot of the snapshot, as the minute that it became. `gaps`: those that came with it.
+  void add(const store::Snapshot& snapshot, const store::Slot& slot, const Minute& minute,
+           const std::vector<store::Gap>& gaps);
+  /// The same of a minute that is on disk. The dictionary has what was added up to it.
+  void add(const Minute& minute, const Dictionary& dictionary, const std::vector<store::Gap>& gaps);
+  /// Of the minutes that were added since the last one. Empty: none were.
+  std::optional<Sum> finish();
+
+ private:
   struct Owner {
     std::uint32_t user = store::kNoUser;
     bool is_hidden = false;
@@ -55,7 +76,7 @@ class Sums {
   };
   using Counts = std::map<std::pair<Owner, Kind>, std::uint64_t>;
   struct Process {
-    store::ProcessRecord record;  ///< as of its last minute
+    ProcessState state;  ///< as of its last minute; `number` is not set
     Counts counts;
     std::uint64_t samples = 0;
   };
@@ -63,7 +84,7 @@ class Sums {
   class Numbers {
    public:
     /// Of a process that is new, or that has changed.
-    std::uint32_t process(const store::ProcessInfo& info, Owner owner);
+    std::uint32_t process(ProcessState state);
     void add(std::uint32_t process, const Counts& counts, std::vector<Pair>& pairs);
     /// Since the last call.
     Additions take();
@@ -89,6 +110,7 @@ class Sums {
   /// Program, user and place of short processes.
   using Program = std::tuple<std::string, std::string, std::string, std::uint32_t, std::uint32_t, bool>;
 
+  void begin(const Minute& minute, const std::vector<store::Gap>& gaps);
   [[nodiscard]] bool is_short(const ProcessId& id, const Process& process, std::uint64_t all) const;
   ProcessId several(const Program& program);
 

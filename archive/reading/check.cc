@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "archive/reading/check.h"
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <span>
 #include <utility>
@@ -15,6 +17,28 @@
 
 namespace flamed::archive {
 namespace {
+
+Status check_blocks(const PeriodReader::SumRow& row, const PeriodReader::SumBlocks& blocks, DictionarySize& size) {
+  const Result<Additions> additions = decode_additions(blocks.additions, size);
+  if (!additions) return additions.error();
+  size = additions->after();
+  const auto check_minute = [&](std::span<const std::byte> block, const DictionarySize& known) -> Status {
+    const Result<Minute> sum = decode_minute(block, known);
+    if (!sum) return sum.error();
+    const bool agrees = sum->wall_start() == row.start && sum->wall_end() == row.end && sum->sequence == row.last;
+    return agrees ? Status() : Error("it disagrees with its row");
+  };
+  if (Status read = check_minute(blocks.pairs, size); !read || blocks.short_pairs.empty()) return read;
+  const Result<Additions> own = decode_additions(blocks.short_additions, {});
+  return own ? check_minute(blocks.short_pairs, own->after()) : own.error();
+}
+
+/// `size`: of the dictionary before.
+Status check_sum(PeriodReader& reader, const PeriodReader::SumRow& row, DictionarySize& size) {
+  return reader.for_each_sum(
+      row.session, row.id - 1, row.id, true,
+      [&](std::int64_t, const PeriodReader::SumBlocks& blocks) { return check_blocks(row, blocks, size); });
+}
 
 class FileCheck {
  public:
@@ -75,27 +99,10 @@ class FileCheck {
     if (!rows) return add(rows.error());
     std::map<std::int64_t, DictionarySize> sizes;  // by session
     for (const PeriodReader::SumRow& row : *rows) {
-      const auto visit = [&](std::int64_t, const PeriodReader::SumBlocks& blocks) {
-        return check(row, blocks, sizes[row.session]);
-      };
-      const Status read = reader.for_each_sum(row.session, row.id - 1, row.id, true, visit);
-      if (!read) add(Error(read.error()).with_context("sum " + std::to_string(row.id)));
+      if (const Status read = check_sum(reader, row, sizes[row.session]); !read) {
+        add(Error(read.error()).with_context("sum " + std::to_string(row.id)));
+      }
     }
-  }
-
-  static Status check(const PeriodReader::SumRow& row, const PeriodReader::SumBlocks& blocks, DictionarySize& size) {
-    const Result<Additions> additions = decode_additions(blocks.additions, size);
-    if (!additions) return additions.error();
-    size = additions->after();
-    const auto check_minute = [&](std::span<const std::byte> block, const DictionarySize& known) -> Status {
-      const Result<Minute> sum = decode_minute(block, known);
-      if (!sum) return sum.error();
-      const bool agrees = sum->wall_start() == row.start && sum->wall_end() == row.end && sum->sequence == row.last;
-      return agrees ? Status() : Error("it disagrees with its row");
-    };
-    if (Status read = check_minute(blocks.pairs, size); !read || blocks.short_pairs.empty()) return read;
-    const Result<Additions> own = decode_additions(blocks.short_additions, {});
-    return own ? check_minute(blocks.short_pairs, own->after()) : own.error();
   }
 
   void add(const Error& error) {
@@ -114,11 +121,31 @@ Result<Checked> check_history(const std::string& folder) {
   const Result<Periods> found = list_periods(folder);
   if (!found) return found.error();
   Checked checked;
+  std::map<std::uint64_t, Checked> most;  // of minutes and their stretches, by number
   for (const Period& period : found->periods) {
     ++checked.files;
-    FileCheck(period_path(folder, period), checked).run();
+    const Checked file = check_file(period_path(folder, period));
+    checked.problems.insert(checked.problems.end(), file.problems.begin(), file.problems.end());
+    Checked& of_both = most[period.number];
+    of_both.minutes = std::max(of_both.minutes, file.minutes);
+    of_both.samples = std::max(of_both.samples, file.samples);
+  }
+  for (const auto& [number, of_both] : most) {
+    checked.minutes += of_both.minutes;
+    checked.samples += of_both.samples;
   }
   return checked;
+}
+
+Status check_sums(PeriodReader& reader, std::int64_t session) {
+  const Result<std::vector<PeriodReader::SumRow>> rows = reader.sums(0);
+  if (!rows) return rows.error();
+  DictionarySize size;
+  for (const PeriodReader::SumRow& row : *rows) {
+    if (row.session != session) continue;
+    if (Status read = check_sum(reader, row, size); !read) return read;
+  }
+  return {};
 }
 
 Checked check_file(const std::string& path) {

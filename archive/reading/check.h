@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "archive/files/period_reader.h"
 #include "base/result.h"
 
 namespace flamed::archive {
@@ -24,5 +25,8 @@ Result<Checked> check_history(const std::string& folder);
 
 /// The same of a single file.
 Checked check_file(const std::string& path);
+
+/// Of a session. An Error with another code than 0, EBADMSG or ENOTSUP: the disk has failed.
+Status check_sums(PeriodReader& reader, std::int64_t session);
 
 }  // namespace flamed::archive

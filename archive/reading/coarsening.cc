@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <span>
 #include <utility>
@@ -89,6 +90,7 @@ Status Coarsening::begin_session(const MinuteIndex::SessionKey& session) {
   read_until_ = 0;
   const MinuteIndex::Session& of = index_.session(session);
   into_->begin_session({of.boot_id, of.run, of.program, of.host});
+  if (!has_whole_sums(session)) new_sums_.emplace();
   return reader_->for_each_names(session.id, 0, kAll, [&](std::int64_t, std::span<const std::byte> block) -> Status {
     const Result<std::vector<Name>> names = decode_names(block, std::numeric_limits<std::uint32_t>::max());
     if (!names) return names.error();
@@ -103,6 +105,10 @@ Status Coarsening::read_minute(const MinuteIndex::Row& row) {
         const Result<Additions> additions = decode_additions(block, renumbering_->known());
         if (!additions) return additions.error();
         renumbering_->add(*additions);
+        if (new_sums_) {
+          new_sums_->dictionary.add(*additions);
+          new_sums_->gaps.insert(new_sums_->gaps.end(), additions->gaps.begin(), additions->gaps.end());
+        }
         return {};
       });
   if (!read) return read;
@@ -120,12 +126,18 @@ Status Coarsening::read_minute(const MinuteIndex::Row& row) {
     return damaged("a minute that disagrees with its row");
   }
   for (const Pair& pair : minute->pairs) samples_ += pair.count;
+  std::optional<Sum> sum;
+  if (new_sums_) {
+    if (!new_sums_->sums.takes(*minute)) sum = new_sums_->sums.finish();
+    new_sums_->sums.add(*minute, new_sums_->dictionary, std::exchange(new_sums_->gaps, {}));
+  }
   if (stretch_ && goes_on(*stretch_, *minute)) {
     extend(*stretch_, *minute);
     stretch_->pairs.insert(stretch_->pairs.end(), minute->pairs.begin(), minute->pairs.end());
     return {};
   }
   if (Status written = write_stretch(); !written) return written;
+  if (Status written = write_sum(sum); !written) return written;
   stretch_ = std::move(minute);
   stretch_->first = row.first_sequence();
   return {};
@@ -148,7 +160,32 @@ Status Coarsening::end_session() {
   if (!renumbering_) return {};
   if (Status written = write_stretch(); !written) return written;
   renumbering_.reset();
-  const std::int64_t session = rows_[next_ - 1].session.id;
+  if (!new_sums_) return copy_sums(rows_[next_ - 1].session.id);
+  return write_sum(std::exchange(new_sums_, std::nullopt)->sums.finish());
+}
+
+/// Of each minute, and they can be read. If the disk fails, that is said when they are copied.
+bool Coarsening::has_whole_sums(const MinuteIndex::SessionKey& session) {
+  std::vector<const MinuteIndex::Sum*> sums;
+  for (const MinuteIndex::Sum& sum : index_.sums()) {
+    if (sum.session == session) sums.push_back(&sum);
+  }
+  for (const MinuteIndex::Row& row : rows_) {
+    const auto has_it = [&](const MinuteIndex::Sum* sum) { return sum->has(row); };
+    if (row.session == session && std::none_of(sums.begin(), sums.end(), has_it)) return false;
+  }
+  const Status read = check_sums(*reader_, session.id);
+  const int code = read ? 0 : read.error().code();
+  return read || (code != 0 && code != EBADMSG && code != ENOTSUP);
+}
+
+Status Coarsening::write_sum(const std::optional<Sum>& sum) {
+  if (!sum) return {};
+  const Result<SumBlocks> blocks = encode(*sum);
+  return blocks ? into_->add_sum(*blocks) : blocks.error();
+}
+
+Status Coarsening::copy_sums(std::int64_t session) {
   const Result<std::vector<PeriodReader::SumRow>> rows = reader_->sums(0);
   if (!rows) return rows.error();
   if (rows->empty()) return {};

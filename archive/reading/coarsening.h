@@ -2,11 +2,12 @@
 //
 // Coarsening: the minutes of a database that is not written any more as stretches of ten minutes, in a database beside
 // it (unfinished_path()). Threads are not told apart in it, nor addresses of frames that have the same names; sums are
-// copied. A bit at a time, since a busy host's six hours take a second.
+// copied, or made anew in a session in which they are damaged or don't have all minutes. A bit at a time, since a busy
+// host's six hours take a second.
 //
 //   Result<std::unique_ptr<Coarsening>> coarsening = Coarsening::begin(folder, number);
 //   while (!*(*coarsening)->step()) ...
-//   archive.replace(number);
+//   archive.add_stretches(number);
 //
 // One thread.
 #pragma once
@@ -22,6 +23,7 @@
 #include "archive/codec/minute.h"
 #include "archive/files/period_file.h"
 #include "archive/files/period_reader.h"
+#include "archive/numbering/sums.h"
 #include "archive/reading/minute_index.h"
 #include "archive/reading/renumbering.h"
 #include "base/handle.h"
@@ -31,7 +33,7 @@ namespace flamed::archive {
 
 class Coarsening {
  public:
-  /// An Error with code EBADMSG or ENOTSUP: something of it can't be read. Likewise step().
+  /// An Error with code EBADMSG or ENOTSUP: something of it but sums can't be read. Likewise step().
   static Result<std::unique_ptr<Coarsening>> begin(const std::string& folder, std::uint64_t number);
   /// Removes the new database, unless it is whole.
   ~Coarsening();
@@ -47,6 +49,9 @@ class Coarsening {
 
   Status create();
   Status begin_session(const MinuteIndex::SessionKey& session);
+  [[nodiscard]] bool has_whole_sums(const MinuteIndex::SessionKey& session);
+  Status copy_sums(std::int64_t session);
+  Status write_sum(const std::optional<Sum>& sum);
   Status read_minute(const MinuteIndex::Row& row);
   Status write_stretch();
   Status end_session();
@@ -64,6 +69,13 @@ class Coarsening {
   std::optional<Renumbering> renumbering_;  ///< of the session
   std::int64_t read_until_ = 0;             ///< the row up to which its dictionary was read
   std::optional<Minute> stretch_;           ///< that was begun
+  /// Of the session, if its sums are made anew.
+  struct NewSums {
+    Sums sums;
+    Sums::Dictionary dictionary;
+    std::vector<store::Gap> gaps;  ///< since the minute before
+  };
+  std::optional<NewSums> new_sums_;
   std::uint64_t samples_ = 0;
   bool is_whole_ = false;
 };

@@ -191,6 +191,7 @@ Result<Excerpt> write_excerpt(const std::string& folder, const store::WallWindow
   Rows rows;
   std::optional<store::WallWindow> all;
   for (const MinuteIndex::Row& row : index.rows()) {
+    if (!index.counts(row.session, MinuteIndex::Prefer::kMinutes)) continue;
     if (!all) all = {row.start, row.end};
     *all = {std::min(all->from, row.start), std::max(all->to, row.end)};
     if (row.start < window.to && window.from < row.end) rows.push_back(row);

@@ -54,6 +54,18 @@ Status MinuteIndex::refresh() {
   return {};
 }
 
+bool MinuteIndex::counts(const SessionKey& session, Prefer prefer) const {
+  const Period& file = session.file;
+  const auto other = files_.find({file.number, !file.is_coarse});
+  const bool has_both = other != files_.end() && other->second.rows != 0 && !other->second.problem;
+  return !has_both || file.is_coarse == (prefer == Prefer::kStretches);
+}
+
+std::uint64_t MinuteIndex::bytes_of(const Row& row) const {
+  const File& file = files_.at(row.session.file);
+  return file.bytes / std::max<std::uint64_t>(file.rows, 1);
+}
+
 void MinuteIndex::read(const Period& period, File& file) {
   file.problem.reset();
   const auto fail = [&](const Error& error) {
@@ -63,6 +75,9 @@ void MinuteIndex::read(const Period& period, File& file) {
   };
   const Result<PeriodReader*> reader = this->reader(period);
   if (!reader) return fail(reader.error());
+  const Result<std::uint64_t> bytes = (*reader)->bytes();
+  if (!bytes) return fail(bytes.error());
+  file.bytes = *bytes;
   const Result<std::vector<PeriodReader::MinuteRow>> rows = (*reader)->minutes(file.newest);
   if (!rows) return fail(rows.error());
   // What can't be read of sums is known from their minutes.
@@ -85,6 +100,7 @@ void MinuteIndex::add_rows(const Period& period, File& file, const std::vector<P
     file.newest = row.id;
     const SessionKey session{period, row.session};
     if (!is_sane(row) || row.first.value_or(0) > row.sequence || !sessions_.contains(session)) continue;
+    ++file.rows;
     Row next{session, row.id, row.sequence, row.start, row.end, 0, row.first};
     Row* const last = !added.empty() ? &added.back()
                       : first != 0   ? &rows_[static_cast<std::size_t>(first) - 1]
@@ -150,6 +166,15 @@ Result<PeriodReader*> MinuteIndex::reader(const Period& file) {
   // The oldest ones are asked for least.
   if (readers_.size() >= kMostOpen) readers_.erase(readers_.begin());
   return &readers_.emplace(file, std::move(*opened)).first->second;
+}
+
+std::future<MinuteIndex> read_index(std::string folder) {
+  return std::async(std::launch::async, [folder = std::move(folder)] {
+    MinuteIndex index(folder);
+    static_cast<void>(index.refresh());  // whoever uses it looks again
+    index.close();
+    return index;
+  });
 }
 
 }  // namespace flamed::archive

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <future>
 #include <map>
 #include <memory>
 #include <optional>
@@ -70,10 +71,16 @@ class MinuteIndex {
   /// Why databases can't be read, of those that can't: damaged ones, such of another version, or the disk fails.
   [[nodiscard]] std::vector<Error> unusable() const;
 
-  /// In the order in which they were written. A minute that was written before it was over is there once.
+  /// In the order in which they were written. A minute that was written before it was over is there once, but stretches
+  /// and their minutes may both be there, and have the same sums: see counts().
   [[nodiscard]] const std::vector<Row>& rows() const { return rows_; }
   /// Likewise in their order.
   [[nodiscard]] const std::vector<Sum>& sums() const { return sums_; }
+  /// Where a database has both, one of them counts.
+  enum class Prefer : std::uint8_t { kMinutes, kStretches };
+  [[nodiscard]] bool counts(const SessionKey& session, Prefer prefer) const;
+  /// On the disk, with its part of the database's dictionary and names, on average.
+  [[nodiscard]] std::uint64_t bytes_of(const Row& row) const;
   [[nodiscard]] const Session& session(const SessionKey& key) const { return sessions_.at(key); }
   /// False once its database is gone.
   [[nodiscard]] bool has(const SessionKey& key) const { return sessions_.contains(key); }
@@ -87,6 +94,8 @@ class MinuteIndex {
   struct File {
     std::int64_t newest = 0;      ///< id of the last row that was read
     std::int64_t newest_sum = 0;  ///< likewise
+    std::uint64_t bytes = 0;      ///< on the disk
+    std::uint64_t rows = 0;       ///< of `bytes`
     std::optional<Error> problem{};
   };
   static constexpr Period kOnly{1};
@@ -97,7 +106,7 @@ class MinuteIndex {
   [[nodiscard]] bool is_same_minute(const Row& a, const Row& b) const;
   void forget(const Period& period);
 
-  const std::string folder_;  ///< empty: a single database
+  std::string folder_;  ///< empty: a single database
   std::map<Period, File> files_;
   std::map<Period, PeriodReader> readers_;  ///< a few, open
   std::map<SessionKey, Session> sessions_;
@@ -105,5 +114,8 @@ class MinuteIndex {
   std::vector<Sum> sums_;
   std::uint32_t next_ordinal_ = 0, next_sum_ = 0;
 };
+
+/// Of a folder, read by a thread of its own. Its databases are closed.
+[[nodiscard]] std::future<MinuteIndex> read_index(std::string folder);
 
 }  // namespace flamed::archive

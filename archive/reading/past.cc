@@ -41,6 +41,9 @@ bool overlap(const Row& row, const store::WallWindow& window) {
   return row.start < window.to && window.from < row.end;
 }
 
+/// A byte of a database of minutes takes so many in memory.
+constexpr std::uint64_t kUnpacked = 10;
+
 /// Of a window, so much must be on disk alone to be read from sums: of less, ten minutes are much, and memory has room
 /// for its minutes.
 constexpr std::int64_t kCoarseNs = kReachNs;
@@ -127,6 +130,7 @@ void Past::look() {
 }
 
 Status Past::refresh() {
+  if (coming_.valid()) index_ = coming_.get();
   Status looked = index_.refresh();
   has_looked_ = looked.ok();
   note_files(looked);
@@ -200,12 +204,24 @@ std::vector<const MinuteIndex::Sum*> Past::sums_in(const SnapshotData& recent,
   for (const MinuteIndex::Sum& sum : index_.sums()) {
     const auto is_in_it = [&](const store::WallWindow& window) { return overlap(sum, window); };
     if (std::none_of(windows.begin(), windows.end(), is_in_it)) continue;
+    if (!index_.counts(sum.session, MinuteIndex::Prefer::kStretches)) continue;
     const auto unreadable = unreadable_sums_.find(sum.session);
     if (unreadable != unreadable_sums_.end() && unreadable->second.from <= sum.id) continue;
     const bool is_of_this_run = index_.session(sum.session).run == options_.run;
     if (!is_of_this_run || sum.first < oldest_in(recent)) sums.push_back(&sum);
   }
   return sums;
+}
+
+bool Past::are_too_many(const SnapshotData& recent, std::span<const store::WallWindow> windows) const {
+  std::uint64_t bytes = 0;
+  for (const MinuteIndex::Row& row : index_.rows()) {
+    const auto is_in_it = [&](const store::WallWindow& window) { return overlap(row, window); };
+    const bool is_read = index_.counts(row.session, MinuteIndex::Prefer::kMinutes) && !is_in(recent, row) &&
+                         std::any_of(windows.begin(), windows.end(), is_in_it);
+    if (is_read) bytes += index_.bytes_of(row);
+  }
+  return bytes > options_.budget_bytes / kUnpacked;
 }
 
 bool Past::has(const Part& part, PastSpace::Processes processes) const {
@@ -238,6 +254,9 @@ Past::Plan Past::plan(const SnapshotData& recent, std::span<const store::WallWin
     sums = sums_in(recent, asked);
   }
   plan.has_sums = !sums.empty();
+  if (plan.has_sums || (!detail.only_minutes && are_too_many(recent, asked))) {
+    plan.prefer = MinuteIndex::Prefer::kStretches;
+  }
   if (plan.has_sums && (detail.each_process || on_disk_ns <= kEachNs)) {
     plan.processes = PastSpace::Processes::kEach;
   }
@@ -253,6 +272,7 @@ Past::Plan Past::plan(const SnapshotData& recent, std::span<const store::WallWin
     }
   };
   for (const MinuteIndex::Row& row : index_.rows()) {
+    if (!index_.counts(row.session, plan.prefer)) continue;
     add_sums_until(&row);
     if (sum != sums.end() && (*sum)->has(row)) continue;
     if (is_in(recent, row)) continue;
@@ -286,6 +306,7 @@ void Past::add_restarts(std::optional<WallTime> began, std::vector<store::Gap>& 
   const MinuteIndex::Row* last = nullptr;
   const auto run_of = [&](const MinuteIndex::Row& row) { return index_.session(row.session).run; };
   for (const MinuteIndex::Row& row : index_.rows()) {
+    if (!index_.counts(row.session, MinuteIndex::Prefer::kMinutes)) continue;
     if (last != nullptr && run_of(*last) != run_of(row)) add(last->end, row.start);
     last = &row;
   }
@@ -318,9 +339,12 @@ store::Snapshot Past::read(const store::Snapshot& recent, std::span<const store:
     return warned(recent, "The history on disk can't be read: " + looked.error().message() + ".");
   }
   Plan plan = this->plan(recent.data(), windows, detail);
-  if (!retained && !index_.rows().empty()) {
+  const auto counts = [&](const MinuteIndex::Row& row) { return index_.counts(row.session, plan.prefer); };
+  const auto first = std::find_if(index_.rows().begin(), index_.rows().end(), counts);
+  if (!retained && first != index_.rows().end()) {
     // Nothing else says from when to when there are minutes.
-    for (const MinuteIndex::Row* row : {&index_.rows().front(), &index_.rows().back()}) {
+    const auto last = std::find_if(index_.rows().rbegin(), index_.rows().rend(), counts);
+    for (const MinuteIndex::Row* row : {&*first, &*last}) {
       const auto is_wanted = [&](const Part& part) { return part.minute == row; };
       if (std::none_of(plan.wanted.begin(), plan.wanted.end(), is_wanted)) plan.before.push_back(row);
     }

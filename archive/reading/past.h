@@ -14,6 +14,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <future>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -39,7 +40,9 @@ class Past {
     bool has_kernel = true;  ///< frames of that boot's kernel can be named; otherwise as they were called
     std::size_t budget_bytes = std::size_t{64} << 20;
   };
-  Past(std::string folder, Options options) : Past(MinuteIndex(std::move(folder)), std::move(options)) {}
+  /// `index`: of the folder as it was a moment ago, if it is being read already.
+  Past(std::string folder, Options options, std::future<MinuteIndex> index = {})
+      : index_(std::move(folder)), coming_(std::move(index)), options_(std::move(options)) {}
   Past(MinuteIndex index, Options options) : index_(std::move(index)), options_(std::move(options)) {}
   Past(const Past&) = delete;
   Past& operator=(const Past&) = delete;
@@ -50,7 +53,8 @@ class Past {
   /// The snapshot with those minutes of the windows that it does not have. The same snapshot if it has all; with a
   /// warning if some can't be read. A window that begins a year or more before all that is kept, as with from=0,
   /// reaches back for a day. Of a long window minutes are there as sums of ten, as far as `detail` allows it and there
-  /// are any; those that memory has as well are left out of it then.
+  /// are any, or as stretches where its minutes would have no room; those that memory has as well are left out of it
+  /// then.
   [[nodiscard]] store::Snapshot with(const store::Snapshot& recent, std::span<const store::WallWindow> windows,
                                      const store::Detail& detail = {});
 
@@ -61,7 +65,7 @@ class Past {
   /// has on it (fcntl(2)), so nobody may open a database besides SQLite while SQLite has it open.
   [[nodiscard]] std::unique_lock<std::timed_mutex> pause() { return std::unique_lock(mutex_); }
 
-  /// A database has taken the place of another one: the next query looks for them again. Only while it's paused.
+  /// There are other databases now: the next query looks for them again. Only while it's paused.
   void look_again() { has_looked_ = false; }
 
   /// Why something could not be read when it was needed last, a sentence for each cause; empty: everything could, or it
@@ -80,6 +84,7 @@ class Past {
   struct Plan {
     std::vector<Part> wanted;
     std::vector<const MinuteIndex::Row*> before;  ///< the last minute before each window
+    MinuteIndex::Prefer prefer = MinuteIndex::Prefer::kMinutes;
     bool has_sums = false;
     PastSpace::Processes processes = PastSpace::Processes::kTogether;
   };
@@ -96,6 +101,8 @@ class Past {
                           const store::Detail& detail) const;
   [[nodiscard]] std::vector<const MinuteIndex::Sum*> sums_in(const store::SnapshotData& recent,
                                                              std::span<const store::WallWindow> windows) const;
+  /// Whether the minutes of the windows would take more memory than may be used.
+  [[nodiscard]] bool are_too_many(const store::SnapshotData& recent, std::span<const store::WallWindow> windows) const;
   [[nodiscard]] bool is_in(const store::SnapshotData& recent, const MinuteIndex::Row& row) const;
   [[nodiscard]] bool knows_all_before(const store::SnapshotData& recent) const;
   void begin_space(const store::SnapshotData& recent);
@@ -104,6 +111,7 @@ class Past {
 
   std::timed_mutex mutex_;  ///< guards the members below
   MinuteIndex index_;
+  std::future<MinuteIndex> coming_;  ///< takes the place of index_, unless it has
   bool has_looked_ = false;
   const Options options_;
   std::unique_ptr<PastSpace> space_;  ///< null: nothing was read yet

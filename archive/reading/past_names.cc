@@ -47,29 +47,34 @@ void PastNames::add_block(std::uint32_t dictionary, std::span<const std::byte> b
   block_bytes_ += sizeof(Block) + block.size();
 }
 
-void PastNames::look_up(std::vector<std::uint32_t>& places) const {
-  std::sort(places.begin(), places.end(),
-            [&](std::uint32_t a, std::uint32_t b) { return named_[a].number < named_[b].number; });
-  const auto from = [&](std::uint32_t number) {
-    return std::lower_bound(places.begin(), places.end(), number,
-                            [&](std::uint32_t place, std::uint32_t least) { return named_[place].number < least; });
-  };
+void PastNames::look_up(std::span<const std::uint32_t> places) const {
+  const auto number_of = [&](std::uint32_t place) { return named_[place].number; };
+  const auto has_less = [&](std::uint32_t a, std::uint32_t b) { return number_of(a) < number_of(b); };
+  const auto [least, most] = std::minmax_element(places.begin(), places.end(), has_less);
+  const std::uint32_t first = number_of(*least);
+  std::vector<std::uint32_t> place_of(number_of(*most) - first + 1, kNone);  // by number, from `first` on
+  for (const std::uint32_t place : places) place_of[number_of(place) - first] = place;
+  const auto end = static_cast<std::uint32_t>(first + place_of.size());
   std::vector<Block>& blocks = blocks_[named_[places.front()].dictionary];
   for (std::uint32_t i = 0; i < blocks.size(); ++i) {
     Block& block = blocks[i];
-    const auto end = from(block.frames);
-    const auto is_open = [&](std::uint32_t place) { return named_[place].looked <= i; };
-    if (std::none_of(from(block.lowest), end, is_open)) continue;
+    const auto is_open = [&](std::uint32_t number) {
+      if (number < first || number >= end) return false;
+      const std::uint32_t place = place_of[number - first];
+      return place != kNone && named_[place].looked <= i;
+    };
+    std::uint32_t next = std::max(block.lowest, first);
+    while (next < std::min(block.frames, end) && !is_open(next)) ++next;
+    if (next >= std::min(block.frames, end)) continue;
     std::uint32_t lowest = block.frames;
     const auto is_wanted = [&](std::uint32_t number) {
       lowest = std::min(lowest, number);
-      const auto found = from(number);
-      return found != end && named_[*found].number == number && is_open(*found);
+      return is_open(number);
     };
     const Result<std::vector<Name>> names = decode_names(block.bytes, block.frames, is_wanted);
     block.lowest = names ? lowest : block.frames;
     if (!names) continue;  // these frames have no names; what was sampled is known all the same
-    for (const Name& name : *names) set(named_[*from(name.frame)], name.chain);
+    for (const Name& name : *names) set(named_[place_of[name.frame - first]], name.chain);
   }
   for (const std::uint32_t place : places) named_[place].looked = static_cast<std::uint32_t>(blocks.size());
 }

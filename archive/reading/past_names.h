@@ -72,8 +72,8 @@ class PastNames {
   /// Places in named_ of those that are known here and have no chain yet, else kNone.
   [[nodiscard]] std::vector<std::uint32_t> places_of(std::span<const Frame> frames,
                                                      std::span<const std::shared_ptr<const InlineChain>> chains) const;
-  /// Looks for names of frames of one dictionary, by their places in named_, which it sorts.
-  void look_up(std::vector<std::uint32_t>& places) const;
+  /// Looks for names of frames of one dictionary, by their places in named_; at least one.
+  void look_up(std::span<const std::uint32_t> places) const;
   void set(Named& named, std::shared_ptr<const InlineChain> chain) const;
 
   mutable std::mutex mutex_;  ///< guards everything below

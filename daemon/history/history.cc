@@ -81,11 +81,12 @@ class History::WaitForDisk {
   History& history_;
 };
 
-History::History(Parts parts, std::string folder, archive::Archive::Options options)
+History::History(Parts parts, std::string folder, archive::Archive::Options options,
+                 std::future<archive::MinuteIndex> index)
     : parts_(std::move(parts)),
       folder_(std::move(folder)),
       archive_(folder_, with_run(options)),
-      past_(folder_, {.boot_id = options.boot_id, .run = options.run}),
+      past_(folder_, {.boot_id = options.boot_id, .run = options.run}, std::move(index)),
       names_({parts_.symbolizer, parts_.clock, parts_.may_name}) {}
 
 void History::run(const std::stop_token& stop) {
@@ -193,7 +194,8 @@ void History::coarsen() {
   const Status done = coarsen_next();
   if (done) return;
   coarsening_.reset();
-  spdlog::warn("old minutes of history are not made coarser, and take more space: {}", done.error().message());
+  spdlog::warn("minutes of history get no stretches, and take more space when they are old: {}",
+               done.error().message());
   const int code = done.error().code();
   if (code == EBADMSG || code == ENOTSUP) {
     archive_.keep_minutes(coarse_number_);
@@ -203,6 +205,11 @@ void History::coarsen() {
 }
 
 Status History::coarsen_next() {
+  if (archive_.has_old_minutes()) {
+    const auto nobody_reads = past_.pause();
+    past_.look_again();
+    archive_.unlink_old_minutes();
+  }
   if (coarsening_ == nullptr) {
     const std::optional<std::uint64_t> number = archive_.next_to_coarsen();
     if (!number) return {};
@@ -217,9 +224,9 @@ Status History::coarsen_next() {
     if (!*is_whole) continue;
     const auto nobody_reads = past_.pause();
     past_.look_again();
-    Status replaced = archive_.replace(coarse_number_);
+    Status added = archive_.add_stretches(coarse_number_);
     coarsening_.reset();
-    return replaced;
+    return added;
   }
   return {};
 }

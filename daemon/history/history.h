@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -22,6 +23,7 @@
 #include "archive/numbering/numbering.h"
 #include "archive/numbering/sums.h"
 #include "archive/reading/coarsening.h"
+#include "archive/reading/minute_index.h"
 #include "archive/reading/past.h"
 #include "base/clock.h"
 #include "daemon/history/frame_names.h"
@@ -47,7 +49,9 @@ class History {
     /// CPU time of the machine in the kernel's accounts; empty if it is not known.
     std::function<std::optional<std::uint64_t>(const store::WallWindow&)> machine_cpu_ns;
   };
-  History(Parts parts, std::string folder, archive::Archive::Options options);
+  /// `index`: see archive::Past.
+  History(Parts parts, std::string folder, archive::Archive::Options options,
+          std::future<archive::MinuteIndex> index = {});
 
   /// Writes each minute when it is sealed, and before, as it is so far, until `stop` is requested. Then what else is
   /// sealed, and the single samples of the last minutes.
@@ -59,8 +63,8 @@ class History {
   /// Writes the minute that is not over as it is so far, unless something before is not written or it has nothing.
   void write_so_far(const std::stop_token& stop = {});
 
-  /// Puts stretches of ten minutes in the place of old minutes: a part of the work for one database, so that the next
-  /// minute is not late.
+  /// Puts stretches of ten minutes beside minutes, and in the place of old ones: a part of the work for one database,
+  /// so that the next minute is not late.
   void coarsen();
 
   /// Writes the single samples of the last minutes, and their sum, with which the session ends.

@@ -28,6 +28,8 @@ struct Detail {
   bool each_process = false;
   /// Likewise: times that are closer than this need not be told apart.
   std::int64_t step_ns = 0;
+  /// Threads or single samples: of a long window minutes are read, as many as there is room for.
+  bool only_minutes = false;
 };
 
 /// A part of each second of the wall clock, such as some rows of a heat map.

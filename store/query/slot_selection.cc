@@ -380,7 +380,8 @@ bool SlotSelection::extract_long_waits(Touched& slot) {
 std::optional<SlotRun> SlotSelection::run_at(std::size_t index, std::size_t count) const {
   if (count > slots_.size() - index || !slots_[index].is_whole()) return std::nullopt;
   const Slot& first = *slots_[index].sealed->slot;
-  if (first.sequence % count != 0) return std::nullopt;
+  // A stretch of ten minutes is a sum already.
+  if (first.sequence % count != 0 || first.resolution_ns > kNsPerMinute) return std::nullopt;
   SlotRun run{first.sequence, static_cast<std::uint32_t>(count)};
   std::uint64_t samples = 0;
   for (std::size_t i = 0; i < count; ++i) {

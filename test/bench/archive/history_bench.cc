@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What questions about history on disk cost, as one JSON object on stdout: of the host of synthetic_host.h, six hours
-// of which are repeated for so many days, those but the last two in stretches of ten minutes; and the size of an idle
-// host's day, of both kinds. Each question is asked by a process that
-// has read nothing yet, first with no file in the page cache, then again. Writes the history to the folder, unless that
-// exists.
+// of which are repeated for so many days, in stretches of ten minutes, and the last two days in minutes as well; and
+// the size of a day, of both kinds, also of an idle host. Each question is asked by a process that has read nothing
+// yet, first with no file in the page cache, then again. Writes the history to the folder, unless that exists.
 //
 //   history_bench FOLDER [days]          (default 28)
 #include <fcntl.h>
@@ -200,18 +199,19 @@ bool write(const std::filesystem::path& folder, const std::vector<Recorded>& rec
   return true;
 }
 
-/// Puts stretches in the place of all but the last files' minutes.
+/// Gives stretches to all minutes, and removes the minutes of all but the last files.
 bool coarsen(const std::string& folder, std::size_t fine_files) {
   const std::vector<Period> periods = list_periods(folder).value().periods;
-  for (std::size_t i = 0; i + fine_files < periods.size(); ++i) {
-    const Period& period = periods[i];
-    if (period.is_coarse) continue;
+  for (const Period& period : periods) {
+    const bool is_done =
+        period.is_coarse || std::binary_search(periods.begin(), periods.end(), Period{period.number, true});
+    if (is_done) continue;
     Result<std::unique_ptr<Coarsening>> coarsening = Coarsening::begin(folder, period.number);
     Result<bool> is_whole = false;
     while (coarsening && is_whole && !*is_whole) is_whole = (*coarsening)->step();
     if (!coarsening || !is_whole) return false;
     std::filesystem::rename(unfinished_path(folder, period.number), period_path(folder, {period.number, true}));
-    std::filesystem::remove(period_path(folder, period));
+    if (period.number + fine_files <= periods.back().number) std::filesystem::remove(period_path(folder, period));
   }
   return true;
 }
@@ -299,10 +299,15 @@ void ask(const char* what, const std::string& folder, const store::WallWindow& w
   std::fflush(stdout);
 }
 
-double mib_in(const std::filesystem::path& folder) {
-  double bytes = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) bytes += static_cast<double>(entry.file_size());
-  return bytes / (1 << 20);
+double mib_of(const std::string& folder, const Period& period) {
+  return static_cast<double>(std::filesystem::file_size(period_path(folder, period))) / (1 << 20);
+}
+
+double mib_in(const std::string& folder) {
+  const Periods found = list_periods(folder).value();
+  double mib = 0;
+  for (const Period& period : found.periods) mib += mib_of(folder, period);
+  return mib;
 }
 
 std::uint64_t profile(const store::Snapshot& snapshot, const store::Selection& selection, store::FrameNamer& namer) {
@@ -311,9 +316,12 @@ std::uint64_t profile(const store::Snapshot& snapshot, const store::Selection& s
 }
 
 void ask_all(const std::string& folder, int days) {
-  std::printf("{\n  \"days\": %d,\n  \"mib\": %.1f,\n  \"mib_per_day\": %.1f", days, mib_in(folder),
-              mib_in(folder) / days);
-  const std::filesystem::path idle = folder + "-idle";
+  const std::uint64_t newest = list_periods(folder).value().periods.back().number;
+  std::printf(
+      "{\n  \"days\": %d,\n  \"mib\": %.1f,\n  \"mib_per_day\": %.1f,\n  \"minutes_mib_per_day\": %.1f,\n"
+      "  \"stretches_mib_per_day\": %.1f",
+      days, mib_in(folder), mib_in(folder) / days, 4 * mib_of(folder, {newest}), 4 * mib_of(folder, {newest, true}));
+  const std::string idle = folder + "-idle";
   // Its files have a day each.
   if (write(idle, record<IdleHost>(4 * kMinutes), 1)) std::printf(",\n  \"idle_mib_per_day\": %.2f", mib_in(idle));
   if (coarsen(idle, 0)) std::printf(",\n  \"idle_coarse_mib_per_day\": %.2f", mib_in(idle));
@@ -325,7 +333,9 @@ void ask_all(const std::string& folder, int days) {
   });
   const store::WallWindow day{{now.ns - 2 * kDayNs}, {now.ns - kDayNs}};
   const store::WallWindow old_day{{now.ns - 7 * kDayNs}, {now.ns - 6 * kDayNs}};
-  for (const auto& [what, window] : {std::pair("machine_day", old_day), {"machine_day_of_minutes", day}}) {
+  const store::WallWindow today{{now.ns - kDayNs}, now};
+  for (const auto& [what, window] :
+       {std::pair("machine_day", old_day), {"machine_yesterday", day}, {"machine_today", today}}) {
     ask(what, folder, window, {}, [window = window](const store::Snapshot& snapshot, store::FrameNamer& namer) {
       return profile(snapshot, store::Selection{window}, namer);
     });
@@ -360,9 +370,8 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "cannot write %s\n", argv[1]);
     return 1;
   }
-  const std::size_t files = flamed::archive::list_periods(argv[1]).value().periods.size();
   const double began = flamed::archive::cpu_ms();
-  if (!flamed::archive::coarsen(argv[1], std::min<std::size_t>(files, 8))) {
+  if (!flamed::archive::coarsen(argv[1], 8)) {
     std::fprintf(stderr, "cannot make %s coarser\n", argv[1]);
     return 1;
   }

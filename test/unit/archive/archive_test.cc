@@ -230,6 +230,18 @@ TEST_CASE("a file that stays small has the minutes of a day, also after a restar
   CHECK(archive.stats().files == 2);
 }
 
+TEST_CASE("a file that is not small is not written on after a restart, so that it gets stretches") {
+  const TemporaryDirectory folder;
+  Archive::Options limits = options();
+  limits.quiet_bytes = limits.most_resumed_bytes = std::uint64_t{1} << 20;
+  for (int run = 0; run < 3; ++run) {
+    Archive archive(folder.path("history"), limits);
+    REQUIRE(append(archive, {kNoon.ns + run * kNsPerMinute}, blobs_of(run == 1 ? 1'500'000 : 100)) == true);
+    CHECK(archive.stats().files == (run < 2 ? 1 : 2));
+    CHECK(archive.next_to_coarsen() == (run < 2 ? std::nullopt : std::optional<std::uint64_t>(1)));
+  }
+}
+
 TEST_CASE("a file that is no longer small ends, if it has six hours") {
   const TemporaryDirectory folder;
   Archive archive(folder.path("history"), options());

@@ -2,13 +2,19 @@
 //
 // Old minutes as stretches of ten: what is answered from them, and that nothing is lost while they are made.
 #include <sqlite3.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -19,6 +25,7 @@
 #include "archive/reading/coarsening.h"
 #include "archive/reading/excerpt.h"
 #include "archive/reading/past.h"
+#include "base/handle.h"
 #include "daemon/file_sources.h"
 #include "daemon/history/history_namer.h"
 #include "store/query/query.h"
@@ -51,18 +58,24 @@ using test::kServer;
 using test::sample;
 using test::TestHistory;
 
-/// A file for half an hour, and minutes that are old as soon as another file follows.
-archive::Archive::Options short_periods() {
+/// Minutes are old as soon as another file follows.
+constexpr std::int64_t kAtOnce = 0;
+/// Minutes stay beside their stretches.
+constexpr std::int64_t kBoth = 7 * 24 * 60 * kNsPerMinute;
+
+/// A file for half an hour.
+archive::Archive::Options short_periods(std::int64_t fine_ns) {
   archive::Archive::Options options = TestHistory::options("this boot");
   options.period_ns = 30 * kNsPerMinute;
-  options.fine_ns = 0;
+  options.fine_ns = fine_ns;
   return options;
 }
 
 /// Of 75 minutes and an empty one, in three files: with three threads of one process, and 16 addresses of one function.
 constexpr std::uint64_t kRecorded = 76;
 struct Recorded {
-  Recorded() {
+  explicit Recorded(std::int64_t fine_ns = kAtOnce)
+      : on_disk(std::make_unique<TestHistory>(before, folder(), short_periods(fine_ns))) {
     for (int minute = 0; minute < 75; ++minute) {
       const std::uint64_t address = 0x20 + static_cast<std::uint64_t>(minute % 16);
       add(before, kServer, 203, kBob, {code(0x10), code(address)});
@@ -75,7 +88,7 @@ struct Recorded {
 
   const TemporaryDirectory directory;
   TestStore before{kCountsAlone};
-  std::unique_ptr<TestHistory> on_disk = std::make_unique<TestHistory>(before, folder(), short_periods());
+  std::unique_ptr<TestHistory> on_disk;
 };
 
 std::vector<Period> periods_in(const std::string& folder) { return archive::list_periods(folder).value().periods; }
@@ -99,7 +112,8 @@ void coarsen(TestHistory& on_disk) {
 
 /// A daemon that begins two hours later.
 struct Later {
-  Later(const TestStore& before, std::string folder) : on_disk(begin(before), std::move(folder), short_periods()) {}
+  Later(const TestStore& before, std::string folder, std::int64_t fine_ns = kAtOnce)
+      : on_disk(begin(before), std::move(folder), short_periods(fine_ns)) {}
   TestStore& begin(const TestStore& before) {
     test.clock.advance_ns(before.clock.wall().ns + 120 * kNsPerMinute - test.clock.wall().ns);
     test.store.begin();
@@ -227,11 +241,12 @@ TEST_CASE("addresses of one function are one frame in a stretch") {
   CHECK(answers_of(snapshot, window, after.namer).find("f1;f2 30") != std::string::npos);
 }
 
-TEST_CASE("minutes become coarse when they are two days old by what was recorded, whatever the clock says") {
+TEST_CASE("a file that is over gets stretches, and its minutes go when they are two days old by what was recorded") {
   const TemporaryDirectory directory;
+  const std::string folder = directory.path("history");
   archive::Archive::Options options = TestHistory::options("boot");
   options.period_ns = 6 * 60 * kNsPerMinute;
-  archive::Archive files(directory.path("history"), options);
+  archive::Archive files(folder, options);
   const std::vector<std::byte> block(100, std::byte{1});
   // Each "minute" has an hour.
   const auto append = [&](std::int64_t hour) {
@@ -243,19 +258,121 @@ TEST_CASE("minutes become coarse when they are two days old by what was recorded
     REQUIRE(files.append(minute, {block, block}).ok());
   };
   std::int64_t hour = 0;
-  for (; hour < 48; ++hour) append(hour);
+  for (; hour < 6; ++hour) append(hour);
   CHECK_FALSE(files.next_to_coarsen());
+  append(hour++);
+  CHECK(files.next_to_coarsen() == 1U);
+  std::ofstream(archive::unfinished_path(folder, 1)).flush();
+  REQUIRE(files.add_stretches(1).ok());
+  CHECK_FALSE(files.next_to_coarsen());
+  for (; hour < 48; ++hour) append(hour);
+  CHECK_FALSE(files.has_old_minutes());
   // A clock that is a year ahead, for two hours.
   for (std::int64_t ahead = 0; ahead < 2; ++ahead) append(hour + 365 * 24 + ahead);
-  CHECK_FALSE(files.next_to_coarsen());
-  while (!files.next_to_coarsen()) {
+  CHECK_FALSE(files.has_old_minutes());
+  while (!files.has_old_minutes()) {
     REQUIRE(hour < 72);
     append(hour++);
   }
-  CHECK(files.next_to_coarsen() == 1U);
   CHECK(hour + 2 - 6 >= 48);
-  files.keep_minutes(1);
-  CHECK_FALSE(files.next_to_coarsen());
+  files.unlink_old_minutes();
+  CHECK_FALSE(files.has_old_minutes());
+  CHECK_FALSE(std::filesystem::exists(archive::period_path(folder, {1})));
+  CHECK(std::filesystem::exists(archive::period_path(folder, {1, true})));
+  CHECK(files.next_to_coarsen() == 2U);
+  files.keep_minutes(2);
+  CHECK(files.next_to_coarsen() == 3U);
+}
+
+TEST_CASE("a file of a host that does little gets its stretches when it is old") {
+  const TemporaryDirectory directory;
+  archive::Archive::Options options = TestHistory::options("boot");
+  options.quiet_bytes = std::uint64_t{2} << 20;
+  archive::Archive files(directory.path("history"), options);
+  const std::vector<std::byte> block(100, std::byte{1});
+  std::optional<std::uint64_t> next;
+  std::int64_t hour = 0;
+  for (; !next && hour < 120; ++hour) {
+    archive::Minute minute;
+    minute.wall_offset_ns = kNoon.ns + hour * 60 * kNsPerMinute;
+    minute.end.ns = 60 * kNsPerMinute;
+    minute.period_ns = 1;
+    REQUIRE(files.prepare(minute.wall_start()).ok());
+    REQUIRE(files.append(minute, {block, block}).ok());
+    next = files.next_to_coarsen();
+  }
+  CHECK(next == 1U);
+  CHECK(hour >= 72);
+}
+
+TEST_CASE("while both are there, a window has its minutes if there is room for them, and else stretches, whole") {
+  Recorded recorded(kBoth);
+  coarsen(*recorded.on_disk);
+  CHECK(periods_in(recorded.folder()) == std::vector<Period>{{1, true}, {1}, {2, true}, {2}, {3}});
+  CHECK(archive::check_history(recorded.folder())->minutes == kRecorded);
+  Later after(recorded.before, recorded.folder(), kBoth);
+  constexpr std::size_t kSmall = std::size_t{200} << 10;
+  archive::Past small(recorded.folder(), {.boot_id = "this boot", .budget_bytes = kSmall});
+  HistoryNamer namer(after.recent_namer, &small);
+  const auto with = [&](const WallWindow& window, const store::Detail& detail = {}) {
+    return small.with(after.test.store.snapshot(), {&window, 1}, detail);
+  };
+  const auto resolution = [](const Snapshot& snapshot, const WallWindow& window) {
+    store::QueryBudget budget;
+    return store::process_usage(snapshot, Selection{window}, budget)->resolution_ns;
+  };
+  const WallWindow all = minutes(0, 60);
+  CHECK(resolution(after.with(all), all) == kNsPerMinute);
+  CHECK(resolution(with(all), all) == kStretchNs);
+  CHECK(answers_of(with(all), all, namer) == answers_of(after.with(all), all, after.namer));
+  CHECK(with(all).data().warnings.empty());
+  const WallWindow some = minutes(24, 34);
+  CHECK(resolution(with(some), some) == kNsPerMinute);
+  CHECK(answers_of(with(some), some, namer) == answers_of(after.with(some), some, after.namer));
+  CHECK(resolution(with(all, {.only_minutes = true}), all) == kNsPerMinute);
+  // An export has the minutes.
+  const auto excerpt = archive::write_excerpt(recorded.folder(), some, recorded.directory.path("file.db"));
+  REQUIRE(excerpt.ok());
+  CHECK(excerpt->minutes == 10);
+  CHECK(excerpt->stretch.from == some.from);
+}
+
+TEST_CASE("sums that are damaged or missing are made anew with the stretches") {
+  Recorded recorded(kBoth);
+  const WallWindow window = minutes(-24 * 60, 60);
+  const store::Detail by_process{.only_processes = true, .step_ns = kStretchNs};
+  const auto slots_and_text = [&] {
+    Later after(recorded.before, recorded.folder(), kBoth);
+    const Snapshot sums = after.on_disk.history.past().with(after.test.store.snapshot(), {&window, 1}, by_process);
+    return std::pair(sums.data().sealed->size(), answers_of(sums, window, after.namer));
+  };
+  const auto expected = slots_and_text();
+  const char* const damage =
+      GENERATE("UPDATE sum SET pairs = (SELECT additions FROM sum WHERE id = 1) WHERE id = 2",
+               "UPDATE sum SET additions = zeroblob(length(additions)) WHERE id = 1",
+               "UPDATE sum SET first = first + 1 WHERE id = 2", "DELETE FROM sum WHERE id = 3", "DROP TABLE sum");
+  CAPTURE(damage);
+  change(archive::period_path(recorded.folder(), {1}), damage);
+  CHECK(slots_and_text().first > expected.first);
+  coarsen(*recorded.on_disk);
+  CHECK(slots_and_text() == expected);
+  CHECK(archive::check_file(archive::period_path(recorded.folder(), {1, true})).problems.empty());
+}
+
+TEST_CASE("stretches that can't be read are made anew, as long as there are minutes") {
+  Recorded recorded(kBoth);
+  coarsen(*recorded.on_disk);
+  recorded.on_disk.reset();
+  const std::string stretches = archive::period_path(recorded.folder(), {1, true});
+  std::filesystem::resize_file(stretches, 1000);
+  Later after(recorded.before, recorded.folder(), kBoth);
+  CHECK(answers_of(after.with(minutes(0, 60)), minutes(0, 60), after.namer).find("f1;f2") != std::string::npos);
+  sample(after.test, 2);
+  after.on_disk.history.write();
+  CHECK(after.on_disk.history.state().archive.unusable.size() == 1);
+  coarsen(after.on_disk);
+  CHECK(archive::check_file(stretches).problems.empty());
+  CHECK(archive::check_history(recorded.folder())->problems.empty());
 }
 
 TEST_CASE("whenever the making of stretches is cut off, the minutes are there until the stretches are") {
@@ -303,6 +420,66 @@ TEST_CASE("whenever the making of stretches is cut off, the minutes are there un
   }
 }
 
+TEST_CASE("a daemon that is killed while it makes stretches has every minute once when it starts again") {
+  Recorded recorded;
+  const std::string expected = [&] {
+    Later after(recorded.before, recorded.folder());
+    return answers_of(after.with(minutes(0, 75)), minutes(0, 75), after.namer);
+  }();
+  recorded.on_disk.reset();
+  const auto make_stretches = [&](const std::string& folder, int told) {
+    Later daemon(recorded.before, folder);
+    sample(daemon.test, 2);
+    daemon.on_disk.history.write();
+    if (::write(told, "b", 1) == 1) coarsen(daemon.on_disk);
+  };
+  constexpr int kKills = 30;
+  std::chrono::microseconds longest{};
+  int unfinished = 0;
+  for (int kill = 0; kill <= kKills; ++kill) {
+    const std::string folder = recorded.directory.path("kill-" + std::to_string(kill));
+    std::filesystem::copy(recorded.folder(), folder, std::filesystem::copy_options::recursive);
+    int ends[2] = {};
+    REQUIRE(::pipe(ends) == 0);
+    const Fd from_child(ends[0]);
+    Fd to_parent(ends[1]);
+    const pid_t child = ::fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+      make_stretches(folder, to_parent.get());
+      ::_exit(0);
+    }
+    to_parent.reset();
+    char begun = 0;
+    REQUIRE(::read(from_child.get(), &begun, 1) == 1);
+    const auto began = std::chrono::steady_clock::now();
+    int status = 0;
+    if (kill == 0) {
+      // Nobody kills the first one: it shows how long all of it takes.
+      REQUIRE(::waitpid(child, &status, 0) == child);
+      longest = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - began);
+      REQUIRE(status == 0);
+      REQUIRE(periods_in(folder).front() == Period{1, true});
+    } else {
+      std::this_thread::sleep_until(began + longest * kill / kKills);
+      REQUIRE(::kill(child, SIGKILL) == 0);
+      REQUIRE(::waitpid(child, &status, 0) == child);
+    }
+    CAPTURE(kill, longest.count());
+    if (has_leftovers(folder)) ++unfinished;
+    CHECK(archive::check_history(folder)->problems.empty());
+    Later after(recorded.before, folder);
+    CHECK(answers_of(after.with(minutes(0, 75)), minutes(0, 75), after.namer) == expected);
+    sample(after.test, 2);
+    after.on_disk.history.write();
+    CHECK_FALSE(has_leftovers(folder));
+    coarsen(after.on_disk);
+    CHECK(periods_in(folder).front() == Period{1, true});
+    CHECK(answers_of(after.with(minutes(0, 75)), minutes(0, 75), after.namer) == expected);
+  }
+  CHECK(unfinished > 0);
+}
+
 TEST_CASE("stretches that are not finished leave nothing behind") {
   Recorded recorded;
   {
@@ -316,12 +493,11 @@ TEST_CASE("stretches that are not finished leave nothing behind") {
 
 TEST_CASE("a database of which something can't be read keeps its minutes") {
   Recorded recorded;
-  const char* const damage = GENERATE("UPDATE pairs SET block = zeroblob(length(block)) WHERE minute = 7",
-                                      "UPDATE additions SET block = zeroblob(length(block)) WHERE minute = 1",
-                                      "UPDATE names SET block = zeroblob(length(block)) WHERE minute = 2",
-                                      "UPDATE minute SET wall_end_ns = wall_end_ns + 1 WHERE id = 7",
-                                      "UPDATE sum SET pairs = (SELECT additions FROM sum WHERE id = 1) WHERE id = 2",
-                                      "DELETE FROM pairs WHERE minute = 7");
+  const char* const damage =
+      GENERATE("UPDATE pairs SET block = zeroblob(length(block)) WHERE minute = 7",
+               "UPDATE additions SET block = zeroblob(length(block)) WHERE minute = 1",
+               "UPDATE names SET block = zeroblob(length(block)) WHERE minute = 2",
+               "UPDATE minute SET wall_end_ns = wall_end_ns + 1 WHERE id = 7", "DELETE FROM pairs WHERE minute = 7");
   CAPTURE(damage);
   change(archive::period_path(recorded.folder(), {1}), damage);
   coarsen(*recorded.on_disk);

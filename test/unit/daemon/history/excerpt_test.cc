@@ -297,6 +297,24 @@ TEST_CASE("a file says of which host and which stretch it is, and its end is now
   CHECK(opened(path)->file()->host.empty());
 }
 
+TEST_CASE("the last samples of a file are before its now, of which requests know whole milliseconds") {
+  const TemporaryDirectory folder;
+  TestStore test;
+  TestHistory on_disk(test, folder.path("history"));
+  sample(test, 1);
+  test.clock.advance_ns(7 * kNsPerMs + 400'000);
+  add(test, kShell, 100, kAlice, {code(0x10)});
+  test.clock.advance_ns(100'000);
+  end(test, on_disk);
+  REQUIRE(archive::write_excerpt(folder.path("history"), minutes(0, 2), folder.path("file.db")).ok());
+  const auto sources = opened(folder.path("file.db"));
+  CHECK(sources->facts().stretch.to == test.clock.wall());
+  const std::int64_t now_ms = sources->clock().wall().ns / kNsPerMs;
+  const WallWindow window{kNoon, {now_ms * kNsPerMs}};
+  const store::Profile profile = store::build_profile(with(*sources, window), Selection{window}, sources->namer());
+  CHECK(profile.nodes.front().total_samples == 3 + 1);
+}
+
 TEST_CASE("a database of a history folder can be opened as it is") {
   const Recorded recorded;
   {

@@ -424,6 +424,29 @@ TEST_CASE("a better name that came with a later minute replaces the first one, o
   CHECK(stacks(1).find("f1;f16") != std::string::npos);
 }
 
+TEST_CASE("of an index that was read before, what was written since is known, too") {
+  const TemporaryDirectory folder;
+  TestStore before(kCountsAlone);
+  TestHistory on_disk(before, folder.path("history"));
+  sample(before, 3);
+  on_disk.history.write();
+  auto index = archive::read_index(folder.path("history"));
+  index.wait();
+  sample(before, 2);
+  end(before, on_disk);
+  archive::Past past(folder.path("history"), {.boot_id = "this boot"}, std::move(index));
+  past.look();
+  TestStore later(kCountsAlone);
+  later.clock.advance_ns(before.clock.wall().ns + kNsPerMinute - later.clock.wall().ns);
+  later.store.begin();
+  later.pass_minutes(1);
+  const WallWindow window{kNoon, before.clock.wall()};
+  TestNamer recent_namer;
+  HistoryNamer namer(recent_namer, &past);
+  CHECK(samples_in(past.with(later.store.snapshot(), {&window, 1}), window, namer) == 5U * 3);
+  CHECK(past.problems().empty());
+}
+
 TEST_CASE("more than the budget is left out, oldest first, and the answer says so") {
   const TemporaryDirectory folder;
   TestStore before(kCountsAlone);
