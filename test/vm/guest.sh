@@ -342,7 +342,8 @@ kernel_tests() {
   local tests=('[#hotplug_test]' '[#kernel_walk_test]' '[#unwind_test]' 'the worker has no capabilities*' 'no process of the worker*' 'a known call chain*'
     'a program that lives in system calls*' 'a program whose file was deleted*' 'a stack deeper than a record*'
     'SIGTERM ends the daemon*' 'a program that exists only in its own mount namespace*' '*functions are named below*'
-    'a BPF program has its own name*' 'a program in a container is named*' '[#verifier_test]')
+    'a BPF program has its own name*' 'a program in a container is named*' '[#verifier_test]'
+    'without a list an owner*' 'a thread that has just begun is visited by the list*')
   FLAMED_BINARY=$flamed FLAMED_VICTIMS=$PWD/victims FLAMED_EMULATED=1 \
     ./kernel_tests --filenames-as-tags --durations yes "$(IFS=,; echo "${tests[*]}")"
 }
