@@ -88,9 +88,13 @@ struct flamed_visit_counts {
   __u64 unchanged; /* in the same wait as before: nothing is written */
   __u64 later;     /* whose stack is still to be read: some of the unchanged, and some of the recorded */
   __u64 recorded;
-  __u64 moved;   /* it ran while its stack was read */
-  __u64 no_room; /* in the ring: the thread is visited again when there is */
+  __u64 moved;       /* it ran while its stack was read */
+  __u64 passed_over; /* its owner has had its share of this round, see struct flamed_owner_share */
+  __u64 no_room;     /* in the ring: the thread is visited again when there is */
+  __u64 spent_ns;    /* what the recorded ones cost, by visit_cost_ns() */
 };
+
+#define FLAMED_MOST_NEW_LARGE 16
 
 /* How long a read from the iterator lasts: whichever comes first. The daemon begins each with began_ns = 0. */
 struct flamed_visit_turn {
@@ -99,6 +103,84 @@ struct flamed_visit_turn {
   __u32 new_stacks;     /* so many stacks are read at once: with more, the first threads would have left their waits */
   __u32 old_stacks;     /* so many may be read of threads that have waited for long */
   __u32 without_daemon; /* leave out its threads, and those of its helpers */
+  /* The round over all threads that this read is a part of, and what each owner's visits may cost in it. */
+  __u32 round;
+  __u64 allowance_ns;
+  __u32 counts_owners; /* so many threads have been visited in the round that it matters whose they are */
+  __u32 listed;        /* threads in the list */
+  /* Written by the program. */
+  __u32 listed_done; /* of these */
+  __u32 new_large;   /* owners that this read has found to be large; the first ones: */
+  __u32 large[FLAMED_MOST_NEW_LARGE];
+};
+
+/*
+ * The share of an owner (flamed_sample.owner) in a round over all threads. When it is used up, threads that would leave
+ * a record are passed over, which costs little more than the iterator itself; the next round goes on with them where
+ * this one stopped, so that all have their turn.
+ */
+struct flamed_owner_share {
+  __s64 left_ns;       /* what visits of its threads may still cost in this round; the last one may cost more */
+  __u64 threads;       /* that were counted in this round: only while flamed_visit_turn.counts_owners */
+  __u64 passed_over;   /* in this round, because the share was used up */
+  __u64 passed_before; /* likewise, in the one before */
+  __u32 round;         /* of these */
+  __u32 next_tid;      /* the threads before it have had their turn */
+  __u32 is_large;      /* written by the daemon: its threads are not visited by the list */
+  __u32 reserved;
+};
+#define FLAMED_MOST_OWNERS 1024
+
+/* An owner with so many counted threads is large, and one whose share was used up. */
+#define FLAMED_MANY_THREADS 1024
+
+/*
+ * What a visit costs that leaves a record, and beyond that one whose stack is read and walked. They decide on shares,
+ * and are right where many visits follow each other; the daemon knows by how much they cost more (WaitVisitor).
+ */
+#define FLAMED_RECORD_NS 4000
+#define FLAMED_STACK_NS 60000
+
+static __always_inline void begin_share(struct flamed_owner_share* share, const struct flamed_visit_turn* turn) {
+  if (share->round == turn->round) return;
+  share->passed_before = share->round + 1 == turn->round ? share->passed_over : 0;
+  if (!share->passed_before) share->next_tid = 0;
+  share->passed_over = 0;
+  share->threads = 0;
+  share->left_ns = (__s64)turn->allowance_ns;
+  share->round = turn->round;
+}
+
+/* `stack`: enum flamed_wait_stack of the record. */
+static __always_inline __u64 visit_cost_ns(__u8 stack) {
+  return stack == FLAMED_STACK_WANTED || stack == FLAMED_STACK_DUE ? FLAMED_RECORD_NS + FLAMED_STACK_NS
+                                                                   : FLAMED_RECORD_NS;
+}
+
+/* The thread has left a record. */
+static __always_inline void spend_visit(struct flamed_owner_share* share, __u32 tid, __u8 stack) {
+  share->next_tid = tid + 1;
+  share->left_ns -= (__s64)visit_cost_ns(stack);
+}
+
+static __always_inline void note_large(struct flamed_visit_turn* turn, __u32 owner) {
+  if (turn->new_large < FLAMED_MOST_NEW_LARGE) turn->large[turn->new_large++] = owner;
+}
+
+/* May a thread of this owner leave a record? */
+static __always_inline int has_turn(struct flamed_owner_share* share, struct flamed_visit_turn* turn, __u32 owner,
+                                    __u32 tid) {
+  if (tid < share->next_tid) return 0;
+  if (share->left_ns > 0) return 1;
+  if (!share->passed_over++ && !share->is_large) note_large(turn, owner);
+  return 0;
+}
+
+/* Threads of owners that are not large, which are visited by their tids, more often than the round over all comes by.
+ */
+#define FLAMED_MOST_LISTED 8192
+struct flamed_listed_thread {
+  __u32 tid; /* the program writes 0 if there is no such thread, or if it is a large owner's */
   __u32 reserved;
 };
 
@@ -209,5 +291,8 @@ FLAMED_STATIC_ASSERT(sizeof(struct flamed_wait) == 112 + 8 * FLAMED_REGISTERS, "
 FLAMED_STATIC_ASSERT(__builtin_offsetof(struct flamed_visit, addresses) == 208 + 8 * FLAMED_REGISTERS,
                      "no padding in what goes into the ring");
 FLAMED_STATIC_ASSERT(sizeof(struct known_waits) == 64, "one cache line");
+FLAMED_STATIC_ASSERT(sizeof(struct flamed_visit_turn) == 56 + 4 * FLAMED_MOST_NEW_LARGE, "the same on both sides");
+FLAMED_STATIC_ASSERT(sizeof(struct flamed_owner_share) == 48, "the same on both sides");
+FLAMED_STATIC_ASSERT(sizeof(struct flamed_listed_thread) == 8, "the map has no padding between its elements");
 
 #endif /* FLAMED_BPF_VISITS_H */

@@ -369,7 +369,11 @@ class Daemon::Parts {
                  .java = java_stacks(),
                  .code = code_heaps_.get(),
                  .functions = &functions_,
-                 .containers = &containers_}),
+                 .containers = &containers_,
+                 .thread_started =
+                     [this](std::int32_t tid) {
+                       if (visitor_ != nullptr) visitor_->started(tid);
+                     }}),
         budget_(config.frequency_hz, {config.cpu_budget, where_set(config, "cpu_budget")},
                 [this] { return meter_->read(); }),
         stored_([this] { sampler_->wake(); }),

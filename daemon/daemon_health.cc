@@ -27,6 +27,22 @@ std::string mebibytes(std::size_t bytes) {
   return text.data();
 }
 
+/// With tenths.
+std::string seconds_text(std::int64_t ns) {
+  const std::int64_t tenths = (ns + kNsPerSecond / 20) / (kNsPerSecond / 10);
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " s";
+}
+
+/// Whose visits are limited to a share.
+std::string describe_large_owners(const WaitVisitor::State& state) {
+  if (state.large_owners == 0) return "";
+  return "; " + std::to_string(state.large_owners) + (state.large_owners == 1 ? " user has" : " users have") +
+         " so many that theirs are visited less often" +
+         (state.list_round_ns == 0
+              ? ""
+              : ", and a round over those of all others takes " + seconds_text(state.list_round_ns));
+}
+
 /// How waits for block devices are known, and what to do about it.
 std::string describe_disk(const WaitIntake::Figures& figures) {
   if (figures.threads != 0 && figures.threads_with_disk == figures.threads)
@@ -147,10 +163,9 @@ api::Component DaemonSources::waits_health() const {
   const WaitVisitor::State state = parts_.waits->state();
   if (!state.problem.empty()) return {"waits", false, "waiting threads are not visited: " + state.problem};
   if (state.round_ns == 0) return {"waits", true, "waiting threads are visited for the first time"};
-  const std::int64_t tenths = (state.round_ns + kNsPerSecond / 20) / (kNsPerSecond / 10);
   return {"waits", true,
           "waiting threads are visited: " + std::to_string(state.threads) + " threads, a round takes " +
-              std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " s" +
+              seconds_text(state.round_ns) + describe_large_owners(state) +
               (state.stacks_to_read == 0 ? ""
                                          : "; the stacks of " + std::to_string(state.stacks_to_read) +
                                                " that have waited for long are still to be read") +

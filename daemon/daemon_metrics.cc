@@ -362,6 +362,14 @@ void append_wait_metrics(const WaitVisitor::State& waits, const store::StoreStat
                             waits.counts.recorded));
   metrics.push_back(counter("flamed_thread_visits_moved_total", "Visits of threads that ran meanwhile: left out.",
                             waits.counts.moved));
+  metrics.push_back(counter("flamed_thread_visits_passed_over_total",
+                            "Visits left out because the thread's user has very many threads.",
+                            waits.counts.passed_over));
+  metrics.push_back(gauge("flamed_thread_visit_large_users", "Users whose threads have a share of each round only.",
+                          waits.large_owners));
+  metrics.push_back(gauge("flamed_thread_visit_list_round_seconds",
+                          "As flamed_thread_visit_round_seconds, over the threads of all other users; 0: the same.",
+                          static_cast<double>(waits.list_round_ns) / kNsPerSecond));
   metrics.push_back(gauge("flamed_thread_visit_round_seconds",
                           "From the end of a round over all threads to the end of the next.",
                           static_cast<double>(waits.round_ns) / kNsPerSecond));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/file_sources.h"
 
-#include <limits>
 #include <utility>
 
 #include "archive/files/period_reader.h"
@@ -28,7 +27,6 @@ store::Snapshot snapshot_without_samples(MonotonicTime until, std::int64_t perio
   data->since = until;
   data->until = until;
   data->period_ns = period_ns;
-  data->waits_seen = {std::numeric_limits<std::int64_t>::min()};
   return store::Snapshot(std::move(data));
 }
 

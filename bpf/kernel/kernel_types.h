@@ -113,6 +113,10 @@ struct bpf_iter__task {
   struct task_struct* task;
 };
 
+struct bpf_iter__bpf_map_elem {
+  void *key, *value;
+};
+
 struct mm_struct___stack {
   unsigned long start_stack;
 };

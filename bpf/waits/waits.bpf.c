@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Visits all threads, one after the other, and writes a record (visits.h) of each that is found in another wait than
- * last time. Runs when the daemon reads from the iterator; takes no lock and never waits. All reads of kernel memory
- * are by type, so lockdown allows them.
+ * Visits all threads, or those of a list, one after the other, and writes a record (visits.h) of each that is found in
+ * another wait than last time. Runs when the daemon reads from the iterator; takes no lock and never waits. All reads
+ * of kernel memory are by type, so lockdown allows them.
  */
 #include <linux/bpf.h>
 #include <linux/bpf_perf_event.h>
@@ -21,6 +21,9 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 /* kernel.perf_event_max_stack: bpf_get_task_stack() silently stops there. Set before loading. */
 const volatile __u32 kernel_depth_limit = FLAMED_MAX_KERNEL_FRAMES;
+
+/* Whether owners have shares. Set before loading. */
+const volatile __u32 with_shares = 1;
 
 /* Set by the daemon before each read from the iterator. */
 struct flamed_visit_turn turn = {};
@@ -53,6 +56,22 @@ struct {
   __type(key, __u32);
   __type(value, struct flamed_visit);
 } workspaces SEC(".maps");
+
+/* By owner. */
+struct {
+  __uint(type, BPF_MAP_TYPE_LRU_HASH);
+  __uint(max_entries, FLAMED_MOST_OWNERS);
+  __type(key, __u32);
+  __type(value, struct flamed_owner_share);
+} shares SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(map_flags, BPF_F_MMAPABLE);
+  __uint(max_entries, FLAMED_MOST_LISTED);
+  __type(key, __u32);
+  __type(value, struct flamed_listed_thread);
+} listed SEC(".maps");
 
 /* Each visit wakes some of the daemon's threads and helpers, so every round would find most of them in a new wait. */
 static __always_inline int is_of_daemon(struct task_struct* task) {
@@ -97,26 +116,53 @@ static __always_inline int record(struct task_struct* task, struct flamed_visit*
   return 1;
 }
 
-/* Returns 1 to end the read: the next one begins with the same thread (bpf_iter_run_prog() in kernel/bpf/bpf_iter.c).
- */
-SEC("iter/task")
-int visit_thread(struct bpf_iter__task* ctx) {
-  struct task_struct* task = ctx->task;
-  if (!task) return 0; /* after the last one */
+static __always_inline __u32 owner_of_task(struct task_struct* task) {
+  struct thread_ids ids;
+  read_ids_by_type(task, &ids);
+  return owner_of(&ids, task->real_cred->uid.val, task->real_cred->gid.val);
+}
 
-  const __u64 now_ns = bpf_ktime_get_ns();
-  if (is_over(&turn, now_ns)) return 1;
-  counts.visited++;
-  const __u64 state = task_state(task);
-  if (task->flags & (PF_KTHREAD | PF_EXITING) || task->exit_state || state & TASK_NEW || is_of_daemon(task)) {
-    counts.left_out++;
-    has_waited_for_long(task); /* for the time: some of the kernel's threads have just run */
-    return 0;
+/* Null: there is no memory for it. */
+static __always_inline struct flamed_owner_share* share_of(__u32 owner) {
+  struct flamed_owner_share* share = bpf_map_lookup_elem(&shares, &owner);
+  if (!share) {
+    const struct flamed_owner_share first = {};
+    bpf_map_update_elem(&shares, &owner, &first, BPF_NOEXIST);
+    share = bpf_map_lookup_elem(&shares, &owner);
   }
+  if (share) begin_share(share, &turn);
+  return share;
+}
+
+static __always_inline void count_for_owner(struct task_struct* task) {
+  const __u32 owner = owner_of_task(task);
+  struct flamed_owner_share* share = share_of(owner);
+  if (share && ++share->threads == FLAMED_MANY_THREADS && !share->is_large) note_large(&turn, owner);
+}
+
+/* May the thread leave a record? */
+static __always_inline int has_share(struct task_struct* task) {
+  const __u32 owner = owner_of_task(task);
+  struct flamed_owner_share* share = share_of(owner);
+  return !share || has_turn(share, &turn, owner, task->pid);
+}
+
+/* The share is looked up again: kept from before, the path in between would be verified with and without one. */
+static __always_inline void spend(struct task_struct* task, __u8 stack) {
+  const __u32 owner = owner_of_task(task);
+  struct flamed_owner_share* share = bpf_map_lookup_elem(&shares, &owner);
+  if (share) spend_visit(share, task->pid, stack);
+}
+
+static __always_inline int is_ending(struct task_struct* task) { return task->flags & PF_EXITING || task->exit_state; }
+
+/* Returns 1 to end the read: the thread is visited by the next one. */
+static __always_inline int visit(struct task_struct* task, __u64 now_ns, int by_shares) {
   if (is_on_cpu(task)) {
     counts.running++;
     return 0;
   }
+  const __u64 state = task_state(task);
   const __u32 is_queued = is_in_run_queue(task);
   const __u64 switches = count_switches(task);
   const __u64 start_ns = task->start_boottime;
@@ -135,6 +181,11 @@ int visit_thread(struct bpf_iter__task* ctx) {
     if (known->key & FLAMED_STACK_IS_LATER) counts.later++;
     return 0;
   }
+  if (by_shares && !has_share(task)) {
+    if (is_same_wait(known, key)) known->seen_ns = now_ns;
+    counts.passed_over++;
+    return 0;
+  }
   visit->time_ns = now_ns;
   visit->wait.stack = stack;
   visit->wait.thread_start_ns = start_ns;
@@ -147,6 +198,8 @@ int visit_thread(struct bpf_iter__task* ctx) {
     counts.no_room++;
     return 1;
   }
+  counts.spent_ns += visit_cost_ns(stack);
+  if (by_shares) spend(task, stack);
   if (written) {
     known->key = key;
     known->seen_ns = now_ns;
@@ -158,4 +211,60 @@ int visit_thread(struct bpf_iter__task* ctx) {
     }
   }
   return 0;
+}
+
+/* Returns 1 to end the read: the next one begins with the same thread (bpf_iter_run_prog() in kernel/bpf/bpf_iter.c).
+ */
+SEC("iter/task")
+int visit_thread(struct bpf_iter__task* ctx) {
+  struct task_struct* task = ctx->task;
+  if (!task) return 0; /* after the last one */
+
+  const __u64 now_ns = bpf_ktime_get_ns();
+  if (is_over(&turn, now_ns)) return 1;
+  counts.visited++;
+  if (task->flags & PF_KTHREAD || is_ending(task) || task_state(task) & TASK_NEW || is_of_daemon(task)) {
+    counts.left_out++;
+    has_waited_for_long(task); /* for the time: some of the kernel's threads have just run */
+    return 0;
+  }
+  if (with_shares && turn.counts_owners) count_for_owner(task);
+  return visit(task, now_ns, with_shares);
+}
+
+/* Has the thread left the list? */
+static __always_inline int is_off_the_list(struct task_struct* task) {
+  const __u32 owner = owner_of_task(task);
+  const struct flamed_owner_share* share = bpf_map_lookup_elem(&shares, &owner);
+  return is_ending(task) || (share && share->is_large);
+}
+
+/* Since 6.2. Where they are missing, visit_listed() is not loaded. */
+extern struct task_struct* bpf_task_from_pid(__s32 pid) __ksym __weak;
+extern void bpf_task_release(struct task_struct* task) __ksym __weak;
+
+/* Visits the threads of the list, one for each of its elements. Returns 1 as visit_thread() does, and at its end. */
+SEC("iter/bpf_map_elem")
+int visit_listed(struct bpf_iter__bpf_map_elem* ctx) {
+  const __u32* index = ctx->key;
+  struct flamed_listed_thread* thread = ctx->value;
+  if (!index || !thread) return 0;
+  if (*index >= turn.listed) return 1;
+  const __u64 now_ns = bpf_ktime_get_ns();
+  if (is_over(&turn, now_ns)) return 1;
+  int is_to_end = 0;
+  struct task_struct* task = bpf_task_from_pid((__s32)thread->tid);
+  if (task) {
+    if (is_off_the_list(task)) {
+      thread->tid = 0;
+    } else if (!(task->flags & PF_KTHREAD || task_state(task) & TASK_NEW || is_of_daemon(task))) {
+      counts.visited++;
+      is_to_end = visit(task, now_ns, 0);
+    }
+    bpf_task_release(task);
+  } else {
+    thread->tid = 0;
+  }
+  if (!is_to_end) turn.listed_done = *index + 1;
+  return is_to_end;
 }

@@ -101,6 +101,7 @@ Ingest::Ingest(symbolizer::ProcessTracker& processes, symbolizer::ProcessDetails
       reasons_(parts.reasons),
       off_cpu_(parts.off_cpu),
       census_(parts.census),
+      thread_started_(parts.thread_started),
       java_(parts.java),
       code_(parts.code),
       functions_(parts.functions),
@@ -132,7 +133,7 @@ void Ingest::apply(const EventBatch& batch) {
   // A thread that ends was in its wait up to the last round before.
   auto round = batch.rounds.begin();
   const auto see_rounds_until = [&](MonotonicTime time) {
-    for (; round != batch.rounds.end() && round->ended <= time; ++round) waits_->seen(round->began);
+    for (; round != batch.rounds.end() && round->ended <= time; ++round) waits_->seen(round->began, round->late);
   };
   const std::vector<EventBatch::Event>& events = batch.events();
   for (std::size_t i = 0; i < events.size(); ++i) {
@@ -159,7 +160,10 @@ void Ingest::apply(const EventBatch& batch) {
         }
         break;
       case RecordKind::kFork:
-        if (const auto task = parse_task(body)) processes_.on_fork(event.time, task->pid, task->parent_pid);
+        if (const auto task = parse_task(body)) {
+          processes_.on_fork(event.time, task->pid, task->parent_pid);
+          if (thread_started_) thread_started_(task->tid);
+        }
         if (census_ != nullptr) census_->started(event.time);
         break;
       case RecordKind::kExit:

@@ -6,6 +6,8 @@
 // Lives on the ingest thread; its arguments must outlive it.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "base/clock.h"
@@ -32,18 +34,19 @@ namespace flamed::daemon {
 class Ingest {
  public:
   struct Parts {
-    UnwindPublisher* unwind = nullptr;                  ///< null: stacks are walked by frame pointers alone
-    CpuAccounts* accounts = nullptr;                    ///< null: they are not needed
-    LateWalks* late_walks = nullptr;                    ///< null: no samples bring a slice of their stack
-    RuntimeStacks* runtimes = nullptr;                  ///< null: functions of managed runtimes are not shown
-    WaitIntake* waits = nullptr;                        ///< null: waiting threads are not visited
-    WaitIntake* reasons = nullptr;                      ///< why threads wait; null: the next one is, too
-    OffCpuIntake* off_cpu = nullptr;                    ///< null: waits are never measured exactly
-    ThreadCensus* census = nullptr;                     ///< null: waiting threads are not visited
-    JavaStacks* java = nullptr;                         ///< null: Java methods are not shown
-    CodeHeaps* code = nullptr;                          ///< null: code that JVMs make is not read
-    symbolizer::RuntimeFunctions* functions = nullptr;  ///< null: no stack has names in it
-    ContainerNamer* containers = nullptr;               ///< null: containers have no names but their ids
+    UnwindPublisher* unwind = nullptr;                       ///< null: stacks are walked by frame pointers alone
+    CpuAccounts* accounts = nullptr;                         ///< null: they are not needed
+    LateWalks* late_walks = nullptr;                         ///< null: no samples bring a slice of their stack
+    RuntimeStacks* runtimes = nullptr;                       ///< null: functions of managed runtimes are not shown
+    WaitIntake* waits = nullptr;                             ///< null: waiting threads are not visited
+    WaitIntake* reasons = nullptr;                           ///< why threads wait; null: the next one is, too
+    OffCpuIntake* off_cpu = nullptr;                         ///< null: waits are never measured exactly
+    ThreadCensus* census = nullptr;                          ///< null: waiting threads are not visited
+    JavaStacks* java = nullptr;                              ///< null: Java methods are not shown
+    CodeHeaps* code = nullptr;                               ///< null: code that JVMs make is not read
+    symbolizer::RuntimeFunctions* functions = nullptr;       ///< null: no stack has names in it
+    ContainerNamer* containers = nullptr;                    ///< null: containers have no names but their ids
+    std::function<void(std::int32_t tid)> thread_started{};  ///< empty: nobody wants to know
   };
   Ingest(symbolizer::ProcessTracker& processes, symbolizer::ProcessDetails& details, symbolizer::ModuleTable& modules,
          store::Store& store, const Clock& clock, const Parts& parts);
@@ -107,6 +110,7 @@ class Ingest {
   WaitIntake* const reasons_;
   OffCpuIntake* const off_cpu_;
   ThreadCensus* const census_;
+  const std::function<void(std::int32_t tid)> thread_started_;
   JavaStacks* const java_;
   CodeHeaps* const code_;
   symbolizer::RuntimeFunctions* const functions_;

@@ -46,7 +46,8 @@ void WaitIntake::append_reason(const VisitRecord& visit, std::vector<Frame>& sta
 }
 
 void WaitIntake::visited(const store::StackSample& found, const flamed_wait& wait) {
-  const std::optional<WaitTimes::Times> times = times_.visited(static_cast<std::uint32_t>(found.tid), found.time, wait);
+  const std::optional<WaitTimes::Times> times =
+      times_.visited(static_cast<std::uint32_t>(found.tid), found.time, wait, found.owner);
   store::WaitSample sample;
   sample.sample = found;
   sample.has_user_stack = wait.stack == FLAMED_STACK_READ;
@@ -65,17 +66,21 @@ void WaitIntake::ended(std::int32_t tid, MonotonicTime time) {
   store_.end_wait(tid, time);
 }
 
-void WaitIntake::seen(MonotonicTime time) {
+void WaitIntake::seen(MonotonicTime time, const store::LateOwners& late) {
   const std::size_t threads = times_.threads();
   const std::size_t with_disk = times_.threads_with_disk();
   threads_.store(threads, std::memory_order_relaxed);
   threads_with_disk_.store(with_disk, std::memory_order_relaxed);
-  store_.set_waits_seen(time, with_disk == 0         ? store::DiskAccount::kOfNone
-                              : with_disk == threads ? store::DiskAccount::kOfAll
-                                                     : store::DiskAccount::kOfSome);
+  store_.set_waits_seen(time,
+                        with_disk == 0         ? store::DiskAccount::kOfNone
+                        : with_disk == threads ? store::DiskAccount::kOfAll
+                                               : store::DiskAccount::kOfSome,
+                        late);
   if (time.ns - swept_.ns < kBetweenSweepsNs) return;
   swept_ = time;
-  for (const std::uint32_t tid : times_.forget_before({time.ns - kGoneNs})) {
+  const store::WaitsSeen seen{time, late};
+  const auto gone_before = [&seen](std::uint32_t owner) { return MonotonicTime{seen.of(owner).ns - kGoneNs}; };
+  for (const std::uint32_t tid : times_.forget_before(gone_before)) {
     store_.end_wait(static_cast<std::int32_t>(tid), time);
   }
 }

@@ -19,6 +19,7 @@
 #include "daemon/sampler/record.h"
 #include "daemon/waits/wait_times.h"
 #include "store/model/wait_reason.h"
+#include "store/model/waits_seen.h"
 #include "store/ring/store.h"
 #include "symbolizer/names/runtime_functions.h"
 
@@ -36,8 +37,8 @@ class WaitIntake {
   /// `found` is what the visit found, with that frame.
   void visited(const store::StackSample& found, const flamed_wait& wait);
   void ended(std::int32_t tid, MonotonicTime time);
-  /// All threads were visited since `time`.
-  void seen(MonotonicTime time);
+  /// All threads were visited since `time`, but for those of the owners in `late`: these since then.
+  void seen(MonotonicTime time, const store::LateOwners& late = {});
 
   /// As of the last round of visits. Any thread.
   struct Figures {

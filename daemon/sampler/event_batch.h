@@ -8,6 +8,7 @@
 #include <cstring>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -111,6 +112,8 @@ class EventBatch {
   /// A round of visits to all waiting threads. The records of what it found are older than its end.
   struct Round {
     MonotonicTime began, ended;
+    /// Owners whose threads were not all visited, and since when they were.
+    std::vector<std::pair<std::uint32_t, MonotonicTime>> late{};
   };
   std::vector<Round> rounds;  ///< since the last batch, oldest first
   /// How many threads of programs the last of them has found; empty: there was none.

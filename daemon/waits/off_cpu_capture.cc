@@ -341,7 +341,7 @@ Status OffCpuCapture::begin(const Request& request) {
   hooks_.forget();
   Result<OffCpuProgram> program = OffCpuProgram::load(request.processes, request.with_wakers);
   std::optional<WaitProgram> visitor;
-  if (Result<WaitProgram> loaded = WaitProgram::load()) {
+  if (Result<WaitProgram> loaded = WaitProgram::load({.with_shares = false, .with_list = false})) {
     visitor.emplace(std::move(*loaded));
   } else {
     spdlog::warn("waits that stand are told without stacks: {}", loaded.error().message());

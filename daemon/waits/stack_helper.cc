@@ -37,6 +37,9 @@ constexpr std::size_t kMostAbandoned = 16;
 /// After so long it may answer again, and so may that of the user's other processes.
 constexpr std::int64_t kRefusedNs = 60 * kNsPerMinute;
 
+/// The destructor waits for so long that helpers end, to reap them.
+constexpr std::int64_t kLastWaitNs = 100 * kNsPerMs;
+
 /// As long as the helper could run it gets so many times the time that an answer may take.
 constexpr int kLimitsWhileItCouldRun = 8;
 
@@ -198,6 +201,11 @@ std::optional<int> run_stack_helper_if_asked(int argc, char** argv) {
 
 StackHelper::~StackHelper() {
   if (process_) abandon();
+  // One that hangs in some memory ends later, if ever.
+  const symbolizer::Deadline deadline = symbolizer::Deadline::after(kLastWaitNs);
+  for (const symbolizer::HelperProcess& helper : abandoned_) {
+    if (helper.ends_within(deadline.left_ns())) ::waitpid(helper.pid, nullptr, 0);
+  }
 }
 
 Status StackHelper::start() {

@@ -25,6 +25,7 @@ class VisitPace {
   /// From `now` on.
   VisitPace(const Options& options, MonotonicTime now);
 
+  [[nodiscard]] double share() const { return options_.share; }
   /// When the next turn begins. The times are jittered, so that no program runs in step with them.
   [[nodiscard]] MonotonicTime next() const { return next_; }
   /// The longest time that a turn which begins now may take. Never so short that it is used up by its beginning.

@@ -3,6 +3,7 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -37,58 +38,142 @@ using Link = Handle<bpf_link*, detach>;
 struct WaitProgram::Loaded {
   Skeleton skeleton;
   Link link;
+  Link list_link;  ///< null: this kernel can't visit threads by a list
   MappedMemory memory;
+  MappedMemory list;
   RecordRing records;
-  Fd round{};  ///< the iterator of the round that has begun, if any
+  Fd round{};       ///< the iterator of the round that has begun, if any
+  Fd list_round{};  ///< likewise, over the list
 };
 
-Result<WaitProgram> WaitProgram::load() {
+Result<WaitProgram> WaitProgram::load(const Options& options) {
+  if (options.with_list) {
+    Result<WaitProgram> with_list = load_once(options, false);
+    if (with_list) return with_list;
+    spdlog::debug("no list of threads to visit: {}", with_list.error().message());
+  }
+  return load_once({.with_shares = options.with_shares, .with_list = false}, true);
+}
+
+Result<WaitProgram> WaitProgram::load_once(const Options& options, bool is_last) {
   LibbpfLog log;
-  bpf_object_open_opts options{};
-  options.sz = sizeof(options);
-  options.btf_custom_path = kKernelTypes;
-  Skeleton skeleton(::waits__open_opts(&options));
+  bpf_object_open_opts open_options{};
+  open_options.sz = sizeof(open_options);
+  open_options.btf_custom_path = kKernelTypes;
+  Skeleton skeleton(::waits__open_opts(&open_options));
   if (!skeleton) return log.error("opening the program that visits threads", errno);
   ::waits* const waits = skeleton.get();
   waits->rodata->kernel_depth_limit = kernel_stack_limit(FLAMED_MAX_KERNEL_FRAMES);
-  const Status loaded = log.load("loading the program that visits threads", LibbpfLog::Level::kError,
-                                 [&] { return ::waits__load(waits); });
+  waits->rodata->with_shares = options.with_shares ? 1 : 0;
+  ::bpf_program__set_autoload(waits->progs.visit_listed, options.with_list);
+  const Status loaded =
+      log.load("loading the program that visits threads", is_last ? LibbpfLog::Level::kError : LibbpfLog::Level::kDebug,
+               [&] { return ::waits__load(waits); });
   if (!loaded) return explain_bpf_memory(loaded.error());
   Link link(::bpf_program__attach_iter(waits->progs.visit_thread, nullptr));
   if (!link) return log.error("attaching the program that visits threads", errno);
+  Link list_link;
+  MappedMemory list;
+  if (options.with_list) {
+    bpf_iter_link_info over{};
+    over.map.map_fd = static_cast<__u32>(::bpf_map__fd(waits->maps.listed));
+    bpf_iter_attach_opts attach_options{};
+    attach_options.sz = sizeof(attach_options);
+    attach_options.link_info = &over;
+    attach_options.link_info_len = sizeof(over);
+    list_link.reset(::bpf_program__attach_iter(waits->progs.visit_listed, &attach_options));
+    if (!list_link) return log.error("attaching the program that visits threads of a list", errno);
+    Result<MappedMemory> mapped =
+        MappedMemory::map(::bpf_map__fd(waits->maps.listed), FLAMED_MOST_LISTED * sizeof(flamed_listed_thread),
+                          MappedMemory::Access::kReadAndWrite, "the list of threads to visit");
+    if (!mapped) return std::move(mapped).error();
+    list = std::move(mapped).value();
+  }
   Result<MappedMemory> memory = MappedMemory::map(::bpf_map__fd(waits->maps.visits), sizeof(flamed_sample_ring),
                                                   MappedMemory::Access::kReadAndWrite, "the ring of visits");
   if (!memory) return std::move(memory).error();
   auto* ring = reinterpret_cast<flamed_sample_ring*>(memory->data());
   const RecordRing records(std::as_bytes(std::span(ring->words)), reinterpret_cast<const std::uint64_t*>(&ring->head),
                            reinterpret_cast<std::uint64_t*>(&ring->tail));
-  return WaitProgram(
-      std::make_unique<Loaded>(Loaded{std::move(skeleton), std::move(link), std::move(memory).value(), records}));
+  return WaitProgram(std::make_unique<Loaded>(Loaded{std::move(skeleton), std::move(link), std::move(list_link),
+                                                     std::move(memory).value(), std::move(list), records}));
 }
 
 WaitProgram::WaitProgram(std::unique_ptr<Loaded> loaded) : loaded_(std::move(loaded)) {}
 WaitProgram::WaitProgram(WaitProgram&&) noexcept = default;
 WaitProgram::~WaitProgram() = default;
 
-Result<WaitProgram::Turn> WaitProgram::turn(const Limits& limits) {
-  if (!loaded_->round) {
-    loaded_->round.reset(::bpf_iter_create(::bpf_link__fd(loaded_->link.get())));
-    if (!loaded_->round) return Error::from_errno("beginning a round over all threads");
+Result<WaitProgram::Turn> WaitProgram::read(Fd& round, const bpf_link* link, const Limits& limits) {
+  if (!round) {
+    round.reset(::bpf_iter_create(::bpf_link__fd(link)));
+    if (!round) return Error::from_errno("beginning a round over threads");
   }
-  loaded_->skeleton.get()->bss->turn = {.began_ns = 0,
-                                        .longest_ns = static_cast<__u64>(std::max<std::int64_t>(limits.longest_ns, 0)),
-                                        .new_stacks = limits.new_stacks,
-                                        .old_stacks = limits.old_stacks,
-                                        .without_daemon = limits.without_own ? 1U : 0U,
-                                        .reserved = 0};
+  flamed_visit_turn& turn = loaded_->skeleton.get()->bss->turn;
+  turn.began_ns = 0;
+  turn.longest_ns = static_cast<__u64>(std::max<std::int64_t>(limits.longest_ns, 0));
+  turn.new_stacks = limits.new_stacks;
+  turn.old_stacks = limits.old_stacks;
+  turn.without_daemon = limits.without_own ? 1U : 0U;
+  turn.allowance_ns = static_cast<__u64>(limits.allowance_ns);
+  turn.counts_owners = limits.counts_owners ? 1U : 0U;
+  turn.new_large = 0;
   // The program writes nothing into the iterator's own stream.
   std::array<char, 1> unused{};
-  const ssize_t read = ::read(loaded_->round.get(), unused.data(), unused.size());
+  const ssize_t read = ::read(round.get(), unused.data(), unused.size());
   if (read < 0 && (errno == EAGAIN || errno == EINTR)) return Turn::kPaused;
   const int error = errno;
-  loaded_->round.reset();
+  round.reset();
   if (read < 0) return Error::from_errno("visiting threads", error);
   return Turn::kEnded;
+}
+
+Result<WaitProgram::Turn> WaitProgram::turn(const Limits& limits) {
+  if (!loaded_->round) ++loaded_->skeleton.get()->bss->turn.round;
+  return read(loaded_->round, loaded_->link.get(), limits);
+}
+
+bool WaitProgram::can_visit_list() const { return static_cast<bool>(loaded_->list_link); }
+
+void WaitProgram::set_list(std::span<const std::uint32_t> tids) {
+  loaded_->list_round.reset();
+  const std::span<flamed_listed_thread> list = loaded_->list.as<flamed_listed_thread>();
+  const std::size_t count = std::min(tids.size(), list.size());
+  for (std::size_t i = 0; i < count; ++i) list[i] = {tids[i], 0};
+  flamed_visit_turn& turn = loaded_->skeleton.get()->bss->turn;
+  turn.listed = static_cast<__u32>(count);
+  turn.listed_done = 0;
+}
+
+std::span<const flamed_listed_thread> WaitProgram::list() const {
+  return loaded_->list.as<flamed_listed_thread>().first(loaded_->skeleton.get()->bss->turn.listed);
+}
+
+Result<WaitProgram::Turn> WaitProgram::turn_of_list(const Limits& limits) {
+  Result<Turn> turn = read(loaded_->list_round, loaded_->list_link.get(), limits);
+  if (!turn) return turn;
+  // The map has more places than the list: beyond its end the program ends each read as if it went on.
+  const flamed_visit_turn& done = loaded_->skeleton.get()->bss->turn;
+  return done.listed_done == done.listed ? Turn::kEnded : *turn;
+}
+
+std::span<const std::uint32_t> WaitProgram::new_large() const {
+  const flamed_visit_turn& turn = loaded_->skeleton.get()->bss->turn;
+  return std::span(turn.large).first(turn.new_large);
+}
+
+void WaitProgram::set_large(std::uint32_t owner, bool is_large) {
+  const int shares = ::bpf_map__fd(loaded_->skeleton.get()->maps.shares);
+  flamed_owner_share share{};
+  ::bpf_map_lookup_elem(shares, &owner, &share);
+  share.is_large = is_large ? 1 : 0;
+  ::bpf_map_update_elem(shares, &owner, &share, BPF_ANY);
+}
+
+flamed_owner_share WaitProgram::share(std::uint32_t owner) const {
+  flamed_owner_share share{};
+  ::bpf_map_lookup_elem(::bpf_map__fd(loaded_->skeleton.get()->maps.shares), &owner, &share);
+  ::begin_share(&share, &loaded_->skeleton.get()->bss->turn);
+  return share;
 }
 
 void WaitProgram::read_again(std::uint32_t tid) {

@@ -12,15 +12,19 @@ std::int64_t take(std::int64_t& left_ns) { return left_ns > 0 ? std::exchange(le
 
 }  // namespace
 
-std::optional<WaitTimes::Times> WaitTimes::visited(std::uint32_t tid, MonotonicTime time, const flamed_wait& wait) {
+std::optional<WaitTimes::Times> WaitTimes::visited(std::uint32_t tid, MonotonicTime time, const flamed_wait& wait,
+                                                   std::uint32_t owner) {
   const auto found = threads_.find(tid);
   const bool is_queued = wait.state == FLAMED_WAITS_FOR_CPU;
   const bool is_disk = !is_queued && (wait.known & FLAMED_IS_COUNTED_AS_DISK) != 0;
   if (found == threads_.end() || found->second.start_ns != wait.thread_start_ns) {
-    if (found == threads_.end() && threads_.size() >= kMostThreads) return std::nullopt;
     ended(tid);
+    if (threads_.size() >= kMostThreads) return std::nullopt;
+    std::size_t& of_owner = owners_[owner];
+    if (of_owner >= kMostOfOneOwner) return std::nullopt;
+    ++of_owner;
     const bool knows_disk = (wait.known & FLAMED_KNOWS_DISK) != 0;
-    threads_.emplace(tid, Thread{wait.thread_start_ns, time, time, wait.switches, wait.run_ns, wait.queued_ns,
+    threads_.emplace(tid, Thread{owner, wait.thread_start_ns, time, time, wait.switches, wait.run_ns, wait.queued_ns,
                                  wait.disk_ns, is_queued, is_disk, knows_disk});
     if (knows_disk) ++threads_with_disk_;
     return std::nullopt;
@@ -85,17 +89,23 @@ void WaitTimes::tell_disk(Thread& thread, MonotonicTime time, Times& times) {
 void WaitTimes::ended(std::uint32_t tid) {
   const auto found = threads_.find(tid);
   if (found == threads_.end()) return;
-  if (found->second.knows_disk) --threads_with_disk_;
+  forget(found->second);
   threads_.erase(found);
 }
 
-std::vector<std::uint32_t> WaitTimes::forget_before(MonotonicTime time) {
+void WaitTimes::forget(const Thread& thread) {
+  if (thread.knows_disk) --threads_with_disk_;
+  const auto owner = owners_.find(thread.owner);
+  if (--owner->second == 0) owners_.erase(owner);
+}
+
+std::vector<std::uint32_t> WaitTimes::forget_before(const std::function<MonotonicTime(std::uint32_t owner)>& time) {
   std::vector<std::uint32_t> forgotten;
   std::erase_if(threads_, [&](const auto& thread) {
-    const bool is_gone = thread.second.heard < time;
+    const bool is_gone = thread.second.heard < time(thread.second.owner);
     if (!is_gone) return false;
     forgotten.push_back(thread.first);
-    if (thread.second.knows_disk) --threads_with_disk_;
+    forget(thread.second);
     return true;
   });
   return forgotten;

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <unordered_map>
 #include <vector>
@@ -23,6 +24,8 @@ class WaitTimes {
  public:
   /// Threads that are remembered; the times of further ones are not known.
   static constexpr std::size_t kMostThreads = 131'072;
+  /// Of these, of one owner: others' have room.
+  static constexpr std::size_t kMostOfOneOwner = 98'304;
 
   /// What a visit says about the time since the one before.
   struct Times {
@@ -44,10 +47,10 @@ class WaitTimes {
   static constexpr std::int64_t kDiskPatienceNs = 10 * kNsPerSecond;
 
   /// The thread has left a record. Empty at its first visit.
-  std::optional<Times> visited(std::uint32_t tid, MonotonicTime time, const flamed_wait& wait);
+  std::optional<Times> visited(std::uint32_t tid, MonotonicTime time, const flamed_wait& wait, std::uint32_t owner = 0);
   void ended(std::uint32_t tid);
-  /// Forgets the threads whose last record is older, and returns them.
-  std::vector<std::uint32_t> forget_before(MonotonicTime time);
+  /// Forgets the threads whose last record is older than a time that depends on their owner, and returns them.
+  std::vector<std::uint32_t> forget_before(const std::function<MonotonicTime(std::uint32_t owner)>& time);
 
   [[nodiscard]] std::size_t threads() const { return threads_.size(); }
   /// Those of which the kernel counts the waits for block devices.
@@ -55,6 +58,7 @@ class WaitTimes {
 
  private:
   struct Thread {
+    std::uint32_t owner = 0;  ///< at its first visit
     std::uint64_t start_ns = 0;
     MonotonicTime recorded;
     MonotonicTime heard;  ///< of its last record, also in the same wait
@@ -78,7 +82,10 @@ class WaitTimes {
   /// Tells of the waits for block devices that are left what need not wait for another visit.
   static void tell_disk(Thread& thread, MonotonicTime time, Times& times);
 
+  void forget(const Thread& thread);
+
   std::unordered_map<std::uint32_t, Thread> threads_;
+  std::unordered_map<std::uint32_t, std::size_t> owners_;  ///< how many of these each has
   std::size_t threads_with_disk_ = 0;
 };
 

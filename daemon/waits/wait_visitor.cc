@@ -32,6 +32,16 @@ constexpr double kUnlimited = 5;
 /// Ingest walks the stack. Its time is not measured for each.
 constexpr std::int64_t kWalkNs = 15'000;
 constexpr std::size_t kMostAgain = 1024;
+constexpr std::size_t kMostStarted = 1024;
+/// In a round, the visits of one owner's threads may cost as much as there is in so long, or as passing by all threads
+/// if that is more.
+constexpr double kOwnerSeconds = 20;
+constexpr std::int64_t kPassedNs = 500;
+/// Visits may cost so many times what they should (visit_cost_ns()): the first ones after a pause do, on virtual
+/// machines.
+constexpr double kMostDear = 8;
+/// Up to so many threads it does not matter whose they are.
+constexpr std::uint64_t kFewThreads = 4096;
 /// A stack takes 10 to 200 us, and some waits are over in a millisecond.
 constexpr std::uint32_t kStacksAtOnce = 8;
 
@@ -67,19 +77,20 @@ void WaitVisitor::run(const std::stop_token& stop) {
   VisitPace pace({.share = options_.is_unlimited ? kUnlimited * share : share,
                   .seed = static_cast<std::uint32_t>(clock_.monotonic().ns)},
                  clock_.monotonic());
+  least_allowance_ns_ = pace.share() * kOwnerSeconds * kNsPerSecond;
   static_cast<void>(take_cost_ns());
-  std::optional<MonotonicTime> round_began;
   while (!is_stopped_within(std::chrono::nanoseconds(pace.next().ns - clock_.monotonic().ns), stop)) {
     const MonotonicTime began = clock_.monotonic();
-    if (!round_began) round_began = began;
     const Result<bool> turn = make_turn(*program, {began.ns + pace.turn_ns(began)});
     if (!turn) {
       spdlog::warn("waiting threads are not visited any more: {}", turn.error().message());
       return stay_idle(turn.error().message(), stop);
     }
     const MonotonicTime ended = clock_.monotonic();
-    pace.ended(ended, take_cost_ns());
-    if (*turn) end_round(*std::exchange(round_began, std::nullopt), ended);
+    const std::int64_t cost_ns = take_cost_ns();
+    pace.ended(ended, cost_ns);
+    learn_cost(*program, cost_ns);
+    if (*turn) end_round(*program, ended);
   }
 }
 
@@ -96,15 +107,46 @@ std::int64_t WaitVisitor::take_cost_ns() {
   return cost_ns_ - before_ns + std::exchange(extra_ns_, 0);
 }
 
-void WaitVisitor::end_round(MonotonicTime began, MonotonicTime ended) {
+void WaitVisitor::learn_cost(const WaitProgram& program, std::int64_t cost_ns) {
+  const flamed_visit_counts counts = program.counts();
+  const std::uint64_t expected_ns =
+      counts.spent_ns - learnt_.spent_ns + (counts.visited - learnt_.visited) * std::uint64_t{kPassedNs};
+  learnt_ = counts;
+  if (expected_ns == 0) return;
+  const double now = std::clamp(static_cast<double>(cost_ns) / static_cast<double>(expected_ns), 1.0, kMostDear);
+  dearness_ = (3 * dearness_ + now) / 4;
+}
+
+void WaitVisitor::begin_round(MonotonicTime began) {
+  round_began_ = began;
+  shares_.begin_round(began);
+  allowance_ns_ = std::max(static_cast<std::int64_t>(least_allowance_ns_ / dearness_),
+                           static_cast<std::int64_t>(state_.threads) * kPassedNs);
+}
+
+void WaitVisitor::end_round(WaitProgram& program, MonotonicTime ended) {
+  const MonotonicTime began = *std::exchange(round_began_, std::nullopt);
+  std::vector<std::uint32_t> large;
+  for (const auto& [owner, share] : shares_.large()) large.push_back(owner);
+  for (const std::uint32_t owner : large) {
+    if (!shares_.end_round(owner, program.share(owner))) program.set_large(owner, false);
+  }
   const std::lock_guard guard(mutex_);
-  rounds_.push_back({began, ended});
+  rounds_.push_back(describe_round(began, ended));
   const MonotonicTime before = std::exchange(round_ended_, ended);
   state_.round_ns = ended.ns - (before.ns == 0 ? began.ns : before.ns);
   state_.threads = state_.counts.visited - std::exchange(visited_before_, state_.counts.visited);
   const std::uint64_t left_out = state_.counts.left_out - std::exchange(left_out_before_, state_.counts.left_out);
   threads_ = {{began.ns + (ended.ns - began.ns) / 2}, state_.threads - std::min<std::size_t>(left_out, state_.threads)};
   state_.stacks_to_read = state_.counts.later - std::exchange(later_before_, state_.counts.later);
+  state_.large_owners = shares_.large().size();
+  if (state_.large_owners == 0) state_.list_round_ns = list_ended_.ns = 0;
+}
+
+EventBatch::Round WaitVisitor::describe_round(MonotonicTime began, MonotonicTime ended) const {
+  EventBatch::Round round{began, ended, {}};
+  for (const auto& [owner, share] : shares_.large()) round.late.emplace_back(owner, std::min(share.seen, began));
+  return round;
 }
 
 std::int64_t WaitVisitor::read_cost_ns() const {
@@ -113,35 +155,91 @@ std::int64_t WaitVisitor::read_cost_ns() const {
 
 Result<bool> WaitVisitor::make_turn(WaitProgram& program, MonotonicTime until) {
   std::vector<std::uint32_t> again;
+  std::vector<std::uint32_t> started;
   {
     const std::lock_guard guard(mutex_);
     if (records_.bytes() > kMostBytes) return false;
     again.swap(again_);
+    started.swap(started_);
   }
   for (const std::uint32_t tid : again) program.read_again(tid);
+  for (const std::uint32_t tid : started) shares_.started(tid);
+  const MonotonicTime now = clock_.monotonic();
+  if (!round_began_) begin_round(now);
+  if (!shares_.large().empty() && program.can_visit_list()) {
+    const double share = shares_.share_of_list();
+    const Status visited =
+        visit_list(program, {now.ns + static_cast<std::int64_t>(share * static_cast<double>(until.ns - now.ns))});
+    if (!visited) return visited.error();
+  }
   do {
-    const Result<WaitProgram::Turn> turn = visit_some(program, until);
+    const Result<WaitProgram::Turn> turn = visit_some(program, until, false);
     if (!turn) return turn.error();
     if (*turn == WaitProgram::Turn::kEnded) return true;
   } while (clock_.monotonic().ns < until.ns);
   return false;
 }
 
-Result<WaitProgram::Turn> WaitVisitor::visit_some(WaitProgram& program, MonotonicTime until) {
+Status WaitVisitor::visit_list(WaitProgram& program, MonotonicTime until) {
+  if (list_.empty()) {
+    list_ = shares_.tids();
+    list_began_ = clock_.monotonic();
+    if (list_.empty()) return {};
+    program.set_list(list_);
+  }
+  const flamed_visit_counts before = program.counts();
+  bool has_ended = false;
+  do {
+    const Result<WaitProgram::Turn> turn = visit_some(program, until, true);
+    if (!turn) return turn.error();
+    has_ended = *turn == WaitProgram::Turn::kEnded;
+  } while (!has_ended && clock_.monotonic().ns < until.ns);
+  // The figures of a round are of the one over all threads.
+  visited_before_ += program.counts().visited - before.visited;
+  later_before_ += program.counts().later - before.later;
+  if (has_ended) end_list(program, clock_.monotonic());
+  return {};
+}
+
+void WaitVisitor::end_list(WaitProgram& program, MonotonicTime ended) {
+  const std::span<const flamed_listed_thread> list = program.list();
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    if (list[i].tid == 0) shares_.gone(list_[i]);
+  }
+  list_.clear();
+  const MonotonicTime before = std::exchange(list_ended_, ended);
+  const std::lock_guard guard(mutex_);
+  rounds_.push_back(describe_round(list_began_, ended));
+  state_.list_round_ns = ended.ns - (before.ns == 0 ? list_began_ : before).ns;
+}
+
+Result<WaitProgram::Turn> WaitVisitor::visit_some(WaitProgram& program, MonotonicTime until, bool of_list) {
   const MonotonicTime now = clock_.monotonic();
-  WaitProgram::Limits limits{.longest_ns = until.ns - now.ns, .without_own = true};
+  WaitProgram::Limits limits{.longest_ns = until.ns - now.ns,
+                             .without_own = true,
+                             .allowance_ns = allowance_ns_,
+                             .counts_owners = program.counts().visited - visited_before_ > kFewThreads};
   if (slices_) {
     limits.new_stacks = kStacksAtOnce;
     limits.old_stacks = old_stacks_.count(now);
   }
-  Result<WaitProgram::Turn> turn = program.turn(limits);
+  Result<WaitProgram::Turn> turn = of_list ? program.turn_of_list(limits) : program.turn(limits);
   if (!turn) return turn;
   turn_.clear();
   program.records().look();
   program.records().drain([&](std::span<const std::byte> record) {
     const RecordHead head = read_head(record);
-    if (head.kind == RecordKind::kVisit) turn_.append(head);
+    if (head.kind != RecordKind::kVisit) return;
+    turn_.append(head);
+    const std::optional<VisitRecord> visit = parse_visit(head.body);
+    if (!visit) return;
+    const flamed_sample& sample = *visit->sample.header;
+    if (const std::optional<std::uint32_t> large = shares_.visited(sample.tid, sample.owner))
+      program.set_large(*large, true);
   });
+  for (const std::uint32_t owner : program.new_large()) {
+    if (shares_.make_large(owner)) program.set_large(owner, true);
+  }
   if (slices_) {
     extra_ns_ += static_cast<std::int64_t>(read_stacks(program, FLAMED_STACK_WANTED)) * kWalkNs;
     const std::int64_t before_ns = read_cost_ns();
@@ -157,6 +255,7 @@ Result<WaitProgram::Turn> WaitVisitor::visit_some(WaitProgram& program, Monotoni
       records_.append({event.kind, false, event.time, turn_.body(event), event.cpu});
     }
     state_.counts = program.counts();
+    state_.large_owners = shares_.large().size();
     state_.stack_timeouts = helper_.timeouts();
     state_.helper_cpu_ns = helper_.cpu_ns();
   }
@@ -222,6 +321,11 @@ void WaitVisitor::take(EventBatch& batch) {
   records_.clear();
   batch.rounds = std::exchange(rounds_, {});
   batch.threads = std::exchange(threads_, std::nullopt);
+}
+
+void WaitVisitor::started(std::int32_t tid) {
+  const std::lock_guard guard(mutex_);
+  if (state_.large_owners != 0 && started_.size() < kMostStarted) started_.push_back(static_cast<std::uint32_t>(tid));
 }
 
 void WaitVisitor::read_again(std::int32_t tid) {

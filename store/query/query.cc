@@ -98,7 +98,7 @@ Snapshot with_idle(const Snapshot& snapshot) {
 }
 
 bool knows_waits(const Snapshot& snapshot) {
-  return snapshot.data().waits_seen.ns != std::numeric_limits<std::int64_t>::min();
+  return snapshot.data().waits_seen.all.ns != std::numeric_limits<std::int64_t>::min();
 }
 
 std::optional<std::uint32_t> only_user(const Snapshot& snapshot) { return snapshot.data().only_user; }

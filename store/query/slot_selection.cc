@@ -359,9 +359,10 @@ void SlotSelection::collect_long_waits() {
   };
   for (const SealedSlot& sealed : *snapshot_.sealed) add_all(sealed.slot->long_waits);
   for (const OpenSlot::View& open : snapshot_.open) add_all(open.long_waits);
-  const MonotonicTime seen = std::min(snapshot_.waits_seen, snapshot_.until);
   snapshot_.standing_waits.for_each_place([&](std::uint32_t, const StandingWait& wait) {
-    if (wait.thread != StandingWait::kNone) add(wait.thread, wait.stack_key, wait.from, seen);
+    if (wait.thread == StandingWait::kNone) return;
+    const MonotonicTime seen = snapshot_.waits_seen.of(snapshot_.threads[wait.thread].owner);
+    add(wait.thread, wait.stack_key, wait.from, std::min(seen, snapshot_.until));
   });
   std::stable_sort(long_waits_.begin(), long_waits_.end(),
                    [](const WallWait& a, const WallWait& b) { return a.thread < b.thread; });
@@ -553,7 +554,7 @@ void SlotSelection::warn(std::optional<WallWindow> retained) {
                           " were dropped early because the profiler was short of memory.");
   }
   warn_of_given_up();
-  if (snapshot_.measure != Measure::kCpu && snapshot_.waits_seen.ns == std::numeric_limits<std::int64_t>::min()) {
+  if (snapshot_.measure != Measure::kCpu && snapshot_.waits_seen.all.ns == std::numeric_limits<std::int64_t>::min()) {
     warnings.emplace_back("No waiting time is known: waiting threads are not visited, /healthz says why.");
   }
   if (facts_.periods.size() > 1 && snapshot_.measure == Measure::kCpu) {

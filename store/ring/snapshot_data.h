@@ -15,6 +15,7 @@
 #include "store/model/measure.h"
 #include "store/model/pending_sample.h"
 #include "store/model/wait_reason.h"
+#include "store/model/waits_seen.h"
 #include "store/ring/call_tree.h"
 #include "store/ring/process_table.h"
 #include "store/ring/slot.h"
@@ -47,7 +48,7 @@ class SnapshotData {
   std::vector<std::string> warnings;                          ///< of all its answers, see AnswerFacts
   std::optional<WallTime> on_disk_until;                      ///< end of the youngest minute that was read from disk
   StandingWaits::Waits::View standing_waits;
-  MonotonicTime waits_seen;  ///< until then threads are known to have stayed in these
+  WaitsSeen waits_seen;  ///< until when threads are known to have stayed in these
   DiskAccount disk_account = DiskAccount::kOfNone;
   Measure measure = Measure::kCpu;
   bool hides_idle = false;  ///< see measured()

@@ -55,10 +55,10 @@ class Store::State {
     if (waits_.end(tid, time)) count_change();
   }
 
-  void set_waits_seen(MonotonicTime time, DiskAccount disk) {
+  void set_waits_seen(MonotonicTime time, DiskAccount disk, const LateOwners& late) {
     std::lock_guard lock(mutex_);
     count_change();
-    waits_.set_seen(time);
+    waits_.set_seen(time, late);
     disk_account_ = disk;
   }
 
@@ -169,7 +169,9 @@ void Store::add(const StackSample& sample) { state_->add(sample); }
 void Store::add_wait(const WaitSample& wait) { state_->add_wait(wait); }
 void Store::correct_wait(const StackSample& sample) { state_->correct_wait(sample); }
 void Store::end_wait(std::int32_t tid, MonotonicTime time) { state_->end_wait(tid, time); }
-void Store::set_waits_seen(MonotonicTime time, DiskAccount disk) { state_->set_waits_seen(time, disk); }
+void Store::set_waits_seen(MonotonicTime time, DiskAccount disk, const LateOwners& late) {
+  state_->set_waits_seen(time, disk, late);
+}
 void Store::add_lost(Loss reason, std::uint64_t count, MonotonicTime when) { state_->add_lost(reason, count, when); }
 void Store::add_gap(const Gap& gap) { state_->add_gap(gap); }
 void Store::set_pending(std::vector<PendingSample> pending) { state_->set_pending(std::move(pending)); }

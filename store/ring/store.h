@@ -24,6 +24,7 @@
 #include "store/model/process_info.h"
 #include "store/model/quality.h"
 #include "store/model/wait_reason.h"
+#include "store/model/waits_seen.h"
 #include "store/ring/snapshot.h"
 
 namespace flamed::store {
@@ -115,9 +116,9 @@ class Store {
   void correct_wait(const StackSample& sample);
   /// The thread has ended.
   void end_wait(std::int32_t tid, MonotonicTime time);
-  /// All threads were visited since `time`: those without a newer add_wait() were still in their waits. `disk` is of
-  /// these threads.
-  void set_waits_seen(MonotonicTime time, DiskAccount disk = DiskAccount::kOfNone);
+  /// All threads were visited since `time`, those of owners in `late` since then: if they have no newer add_wait() they
+  /// were still in their waits. `disk` is of all threads.
+  void set_waits_seen(MonotonicTime time, DiskAccount disk = DiskAccount::kOfNone, const LateOwners& late = {});
 
   /// Replaces the list of samples that are to be added later. Answers count them.
   void set_pending(std::vector<PendingSample> pending);

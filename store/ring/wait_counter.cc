@@ -19,7 +19,7 @@ void WaitCounter::add(const WaitSample& wait) {
   std::int64_t rest_ns = 0;
   MonotonicTime since = wait.last_seen.value_or(sample.time);
   if (known) {
-    since = wait.last_seen.value_or(std::min(seen_, sample.time));
+    since = wait.last_seen.value_or(std::min(seen_.of(sample.owner), sample.time));
     count_span(*known, since);
     rest_ns = known->rest_ns;
   }
@@ -41,7 +41,8 @@ bool WaitCounter::correct(const StackSample& sample) {
 bool WaitCounter::end(std::int32_t tid, MonotonicTime time) {
   std::optional<StandingWait> known = ring_.standing_waits().find(tid);
   if (!known) return false;
-  if (ring_.slot_for(time) != nullptr) count_span(*known, std::min(time, seen_));
+  if (ring_.slot_for(time) != nullptr)
+    count_span(*known, std::min(time, seen_.of(ring_.threads()[known->thread].owner)));
   ring_.standing_waits().remove(tid);
   return true;
 }

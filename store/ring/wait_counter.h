@@ -8,11 +8,11 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <optional>
 
 #include "base/clock.h"
 #include "store/model/wait_reason.h"
+#include "store/model/waits_seen.h"
 #include "store/ring/slot.h"
 #include "store/ring/slot_ring.h"
 #include "store/ring/standing_waits.h"
@@ -28,10 +28,8 @@ class WaitCounter {
   void add(const WaitSample& wait);
   bool correct(const StackSample& sample);
   bool end(std::int32_t tid, MonotonicTime time);
-  void set_seen(MonotonicTime time) { seen_ = std::max(seen_, time); }
-
-  /// Until then threads are known to have stayed in their waits.
-  [[nodiscard]] MonotonicTime seen() const { return seen_; }
+  void set_seen(MonotonicTime time, const LateOwners& late) { seen_ = {std::max(seen_.all, time), late}; }
+  [[nodiscard]] const WaitsSeen& seen() const { return seen_; }
 
  private:
   /// Whole units of the time; the rest is for the next time.
@@ -48,7 +46,7 @@ class WaitCounter {
   void replace_stack(const StandingWait& known, const StackSample& sample);
 
   SlotRing& ring_;
-  MonotonicTime seen_{std::numeric_limits<std::int64_t>::min()};
+  WaitsSeen seen_;
 };
 
 }  // namespace flamed::store

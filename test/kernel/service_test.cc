@@ -11,6 +11,7 @@
 #include <cctype>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -95,6 +96,37 @@ TEST_CASE("a user with the capabilities of the unit, and no others, has whole an
   CHECK(RunningDaemon::eventually(seconds(30) * patience(), [&] {
     return daemon.get("/healthz").body.find("walked by unwind tables") != std::string::npos;
   }));
+}
+
+/// With the unit's standard input, for the names of kernel functions, and its filter of system calls as well, where
+/// there is the program that knows its groups.
+std::vector<std::string> launcher_with_filter() {
+  std::vector<std::string> launcher{"sh", "-c", "exec \"$@\" </proc/kallsyms", "sh"};
+  const std::vector<std::string> as_the_unit = launcher_of_the_unit();
+  launcher.insert(launcher.end(), as_the_unit.begin(), as_the_unit.end());
+  if (std::system("systemd-analyze --version >/dev/null 2>&1") != 0) {
+    WARN("SKIP the filter of system calls: there is no systemd-analyze");
+    return launcher;
+  }
+  const std::filesystem::path unit = std::getenv("FLAMED_UNIT");
+  const std::filesystem::path sources = unit.parent_path().parent_path();
+  launcher.insert(launcher.end(), {"python3", sources / "test/support/unit_filter.py", unit});
+  return launcher;
+}
+
+TEST_CASE("with the unit's capabilities and system calls there are exact waits, and who ended them") {
+  RunningDaemon daemon({}, launcher_with_filter());
+  ChildProcess program({victim("waits"), "mutex", "120"});
+  const std::string question = "/off_cpu?format=folded&seconds=2&pid=" + std::to_string(program.pid());
+  const auto has = [&](const std::string& parameters, const std::string& part) {
+    const auto stacks = daemon.folded(question + parameters);
+    return std::any_of(stacks.begin(), stacks.end(), [&](const auto& stack) {
+      return stack.first.ends_with(";[lock]") && stack.first.find(part) != std::string::npos;
+    });
+  };
+  // The first stacks of a process come before flamed knows its mappings.
+  CHECK(RunningDaemon::eventually(seconds(30) * patience(), [&] { return has("", ";want;"); }));
+  CHECK(has("&wakers=show", ";[woken by "));
 }
 
 TEST_CASE("the service manager is notified that the daemon is ready, alive and stopping") {

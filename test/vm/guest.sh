@@ -155,6 +155,19 @@ paranoid_3_works_with_the_drop_in() {
   service_starts && [[ $(status_of "$(main_pid)" CapEff) == 000001c000280004 ]]
 }
 
+# As folded stacks.
+exact_waits() { curl -sf "$url/off_cpu?seconds=2&format=folded&pid=$1$2"; } # exact_waits PID QUERY
+has_exact_wait() { exact_waits "$1" "$2" | grep -q "$3"; }
+waits_are_measured_exactly() {
+  ./victims/victim_waits pipe 600 >/dev/null &
+  local victim=$! status=0
+  { within 120 has_exact_wait "$victim" '' ';\[pipe\] [0-9]' &&
+    within 60 has_exact_wait "$victim" '&wakers=show' ';\[woken by '; } || status=1
+  ((status == 0)) || { exact_waits "$victim" '&wakers=show'; curl -sf "$url/healthz"; }
+  kill $victim
+  return $status
+}
+
 # Before 5.11 maps and programs count as locked memory, and the kernel's error does not say so.
 short_locked_memory_is_refused_with_its_remedy() {
   local said status=0
@@ -342,7 +355,8 @@ kernel_tests() {
   local tests=('[#hotplug_test]' '[#kernel_walk_test]' '[#unwind_test]' 'the worker has no capabilities*' 'no process of the worker*' 'a known call chain*'
     'a program that lives in system calls*' 'a program whose file was deleted*' 'a stack deeper than a record*'
     'SIGTERM ends the daemon*' 'a program that exists only in its own mount namespace*' '*functions are named below*'
-    'a BPF program has its own name*' 'a program in a container is named*' '[#verifier_test]')
+    'a BPF program has its own name*' 'a program in a container is named*' '[#verifier_test]'
+    'without a list an owner*' 'a thread that has just begun is visited by the list*')
   FLAMED_BINARY=$flamed FLAMED_VICTIMS=$PWD/victims FLAMED_EMULATED=1 \
     ./kernel_tests --filenames-as-tags --durations yes "$(IFS=,; echo "${tests[*]}")"
 }
@@ -358,6 +372,7 @@ check "it runs as the user flamed with five capabilities" runs_as_its_own_user
 check "user stacks are walked by unwind tables" within 30 tables_in_force
 check "a known call chain is seen whole" known_chain_is_seen
 check "stacks of waiting threads are read under the unit's filters" waiting_stacks_are_seen
+check "waits are measured exactly under the unit's filters, with and without who ended them" waits_are_measured_exactly
 check "the kernel's functions have names without CAP_SYSLOG under kernel.kptr_restrict=1" kernel_functions_have_names
 check "the ELF worker has given up capabilities, files and system calls" worker_is_shut_in
 check "its exposure is 1.9 or less" exposure_is_low

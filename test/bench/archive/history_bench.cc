@@ -17,7 +17,6 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <random>
@@ -225,7 +224,6 @@ store::Snapshot nothing_recent() {
   data->gaps = std::make_shared<const std::vector<store::Gap>>();
   data->since = data->until = {std::int64_t{1} << 60};
   data->period_ns = store::kPeriodNs;
-  data->waits_seen = {std::numeric_limits<std::int64_t>::min()};
   return store::Snapshot(std::move(data));
 }
 

@@ -4,7 +4,9 @@
 // answer, and to its bytes, while another thread adds samples at the pace of the host. The host is synthetic: 64 busy
 // CPUs at 99 Hz, six services of 64 threads that use most, and 34 smaller ones.
 //
-//   questions_bench [minutes [cpus]]     (default: 1440, a day, of 64 CPUs; takes minutes, and 3 GiB)
+//   questions_bench [minutes [cpus [waits]]]     (default: 1440, a day, of 64 CPUs; takes minutes, and 3 GiB)
+//
+// With `waits` so many threads a second are found waiting, too. The questions are about CPU time all the same.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -12,6 +14,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <random>
 #include <string>
@@ -108,7 +111,8 @@ struct Service {
 /// The host: draws samples and adds them.
 class Host {
  public:
-  Host(Store& store, ManualClock& clock, unsigned cpus) : store_(store), clock_(clock), cpus_(cpus) {
+  Host(Store& store, ManualClock& clock, unsigned cpus, unsigned waits)
+      : store_(store), clock_(clock), cpus_(cpus), waits_(waits) {
     std::uint32_t pairs = 0;
     for (std::uint32_t i = 0; i < 40; ++i) {
       Service& service =
@@ -125,7 +129,7 @@ class Host {
     std::vector<Drawn> novel;
     std::fill(counts_.begin(), counts_.end(), std::uint8_t{0});
     for (unsigned i = 0; i < per_second() * 60; ++i) {
-      const Drawn drawn = draw();
+      const Drawn drawn = draw(random_);
       // Counts of a pair above two do not change the cost of a query.
       std::uint8_t& count = counts_[first_pair_[drawn.service] + drawn.thread * kPool + drawn.stack];
       if (count < 2) ++count;
@@ -139,14 +143,17 @@ class Host {
       }
     }
     for (const Drawn& drawn : novel) add(drawn, {at += 100'000});
+    for (int second = 0; second < 60; ++second) add_waits({clock_.monotonic().ns + second * kNsPerSecond});
     clock_.advance_ns(kNsPerMinute);
     store_.advance(clock_.monotonic());
   }
 
   void add_second() {
     for (unsigned i = 0; i < per_second(); ++i) {
-      add(draw(), {clock_.monotonic().ns + i * (kNsPerSecond / per_second())}, static_cast<std::uint16_t>(i % cpus_));
+      add(draw(random_), {clock_.monotonic().ns + i * (kNsPerSecond / per_second())},
+          static_cast<std::uint16_t>(i % cpus_));
     }
+    add_waits(clock_.monotonic());
     clock_.advance_ns(kNsPerSecond);
     store_.advance(clock_.monotonic());
   }
@@ -161,8 +168,8 @@ class Host {
 
   [[nodiscard]] unsigned per_second() const { return cpus_ * 99; }
 
-  Drawn draw() {
-    const std::uint64_t dice = random_();
+  Drawn draw(std::mt19937_64& random) {
+    const std::uint64_t dice = random();
     Drawn drawn;
     drawn.service = static_cast<std::uint32_t>(dice % 10 < 7 ? (dice >> 8) % 6 : (dice >> 8) % services_.size());
     const double unit = static_cast<double>((dice >> 16) & 0xffff) / 65536;
@@ -183,10 +190,35 @@ class Host {
     store_.add({time, {service.pid, 1}, tid, "program", stack, {}, cpu});
   }
 
+  /// Waits of half a second each, in the functions that also run.
+  void add_waits(MonotonicTime second) {
+    static constexpr WaitReason kReasons[] = {WaitReason::kLock, WaitReason::kDisk, WaitReason::kPoll};
+    for (unsigned i = 0; i < waits_; ++i) {
+      const Drawn drawn = draw(waits_random_);
+      const Service& service = services_[drawn.service];
+      const std::vector<Frame>& stack = service.pool[drawn.stack];
+      novel_.assign(stack.begin(), stack.end());
+      novel_.push_back(wait_frame(kReasons[i % std::size(kReasons)]));
+      WaitSample wait;
+      wait.sample = {{second.ns + i * (kNsPerSecond / waits_)},
+                     {service.pid, 1},
+                     service.pid + static_cast<std::int32_t>(drawn.thread),
+                     "program",
+                     novel_,
+                     {}};
+      wait.last_seen = MonotonicTime{wait.sample.time.ns - kNsPerSecond / 2};
+      wait.waited_ns = kNsPerSecond / 2;
+      store_.add_wait(wait);
+    }
+    if (waits_ != 0) store_.set_waits_seen(second);
+  }
+
   Store& store_;
   ManualClock& clock_;
   const unsigned cpus_;
+  const unsigned waits_;
   std::mt19937_64 random_{1};
+  std::mt19937_64 waits_random_{2};  ///< so that the samples are the same with and without waits
   std::vector<Service> services_;
   std::vector<std::uint32_t> first_pair_;  ///< by service: into counts_
   std::vector<std::uint8_t> counts_;       ///< of one minute, by service, thread and stack
@@ -237,6 +269,8 @@ class Asker {
                  cost([&] { return timeline(store_.snapshot(), minutes, kNsPerSecond, 10, unlimited_).value(); }));
     const Selection hour{window(0, 60)};
     figures_.add("processes_1h_ms", cost([&] { return process_usage(store_.snapshot(), hour, unlimited_).value(); }));
+    const Selection of_one{window(0, 60), processes(true)};
+    figures_.add("threads_1h_ms", cost([&] { return thread_usage(store_.snapshot(), of_one, unlimited_).value(); }));
   }
 
  private:
@@ -301,11 +335,11 @@ class Asker {
   QueryBudget unlimited_;
 };
 
-void measure(int minutes, unsigned cpus) {
+void measure(int minutes, unsigned cpus, unsigned waits) {
   Figures figures;
   ManualClock clock({1000 * kNsPerSecond}, kNoon);
   Store store({24 * 60 * kNsPerMinute, 1U << 30}, clock, kPeriodNs);
-  Host host(store, clock, cpus);
+  Host host(store, clock, cpus, waits);
   const int in_order = std::min(minutes, kMinutesInOrder);
   for (int minute = 0; minute < minutes - in_order; ++minute) host.add_minute_grouped();
   for (int second = 0; second < in_order * 60; ++second) host.add_second();
@@ -345,6 +379,7 @@ void measure(int minutes, unsigned cpus) {
 int main(int argc, char** argv) {
   flamed::keep_freed_memory();  // as the daemon does
   flamed::store::measure(argc > 1 ? std::max(std::atoi(argv[1]), 1) : 24 * 60,
-                         argc > 2 ? static_cast<unsigned>(std::clamp(std::atoi(argv[2]), 1, 1024)) : 64U);
+                         argc > 2 ? static_cast<unsigned>(std::clamp(std::atoi(argv[2]), 1, 1024)) : 64U,
+                         argc > 3 ? static_cast<unsigned>(std::clamp(std::atoi(argv[3]), 0, 10'000)) : 0U);
   return 0;
 }

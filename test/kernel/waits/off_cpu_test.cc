@@ -196,8 +196,17 @@ std::string health_of(const RunningDaemon& daemon) {
   return "";
 }
 
+bool has_ended_children(pid_t process) {
+  FILE* const list = ::popen(("ps --ppid " + std::to_string(process) + " -o stat=").c_str(), "r");
+  REQUIRE(list != nullptr);
+  std::vector<char> text(4096);
+  const std::size_t got = ::fread(text.data(), 1, text.size(), list);
+  ::pclose(list);
+  return std::string(text.data(), got).find('Z') != std::string::npos;
+}
+
 TEST_CASE("the program at the switch is there only while somebody waits for the answer") {
-  const RunningDaemon daemon;
+  RunningDaemon daemon;
   ChildProcess program({victim("waits"), "sleeps", "60"});
   REQUIRE_FALSE(is_attached());
   const std::string query = "/off_cpu?seconds=30&pid=" + std::to_string(program.pid());
@@ -215,6 +224,9 @@ TEST_CASE("the program at the switch is there only while somebody waits for the 
     return health_of(daemon) == "waits are measured exactly when somebody asks (/off_cpu): now nobody does";
   }));
   CHECK(RunningDaemon::eventually(seconds(20) * patience(), [] { return !is_attached(); }));
+  // Its helper has been reaped: zombies would use up the unit's TasksMax.
+  CHECK(
+      RunningDaemon::eventually(seconds(20) * patience(), [&] { return !has_ended_children(daemon.process().pid()); }));
   CHECK(daemon.get("/off_cpu?pid=1&seconds=0").status == 400);
   CHECK(daemon.get("/off_cpu").status == 400);
   CHECK(daemon.get("/off_cpu?pid=2147483647").status == 404);

@@ -2,6 +2,7 @@
 //
 // The table in which the iterator over threads remembers the wait that it found each in, and the states of threads.
 #include <cstdint>
+#include <vector>
 
 #include "test/catch.h"
 
@@ -127,15 +128,85 @@ TEST_CASE("in a new epoch a stack that is known is not read again, and one that 
 
 TEST_CASE("a turn is over when its time or its stacks are used up, but has one visit") {
   constexpr std::uint64_t kNow = 1000;
-  flamed_visit_turn turn{
-      .began_ns = 0, .longest_ns = 100, .new_stacks = 1, .old_stacks = 0, .without_daemon = 0, .reserved = 0};
+  flamed_visit_turn turn{};
+  turn.longest_ns = 100;
+  turn.new_stacks = 1;
   CHECK_FALSE(is_over(&turn, kNow));
   CHECK_FALSE(is_over(&turn, kNow + 100));
   CHECK(is_over(&turn, kNow + 101));
-  turn = {.began_ns = 0, .longest_ns = 0, .new_stacks = 1, .old_stacks = 0, .without_daemon = 0, .reserved = 0};
+  turn.began_ns = 0;
+  turn.longest_ns = 0;
   CHECK_FALSE(is_over(&turn, kNow));
   --turn.new_stacks;
   CHECK(is_over(&turn, kNow));
+}
+
+/// A round in which all of these threads are found in new waits. Returns those that had their turn.
+std::vector<std::uint32_t> make_round(flamed_owner_share& share, std::uint32_t round, std::uint32_t threads) {
+  flamed_visit_turn turn{};
+  turn.round = round;
+  turn.allowance_ns = 3 * FLAMED_STACK_NS;
+  std::vector<std::uint32_t> visited;
+  begin_share(&share, &turn);
+  for (std::uint32_t tid = 1; tid <= threads; ++tid) {
+    if (!has_turn(&share, &turn, 0, tid)) continue;
+    spend_visit(&share, tid, FLAMED_STACK_WANTED);
+    visited.push_back(tid);
+  }
+  return visited;
+}
+
+TEST_CASE("an owner's threads share what visits may cost, and each has its turn") {
+  using Tids = std::vector<std::uint32_t>;
+  flamed_owner_share share{};
+  CHECK(make_round(share, 1, 7) == Tids{1, 2, 3});
+  CHECK(make_round(share, 2, 7) == Tids{4, 5, 6});
+  CHECK(make_round(share, 3, 7) == Tids{7});
+  CHECK(share.passed_over == 0);
+  CHECK(make_round(share, 4, 7) == Tids{1, 2, 3});
+  // Those that had not had their turn have ended.
+  CHECK(make_round(share, 5, 2) == Tids{});
+  CHECK(make_round(share, 6, 2) == Tids{1, 2});
+}
+
+TEST_CASE("an owner is found to be large when its share is used up, once in a round") {
+  flamed_visit_turn turn{};
+  flamed_owner_share share{};
+  CHECK_FALSE(has_turn(&share, &turn, 7, 1));
+  CHECK_FALSE(has_turn(&share, &turn, 7, 2));
+  CHECK(turn.new_large == 1);
+  CHECK(turn.large[0] == 7);
+  share.passed_over = 0;
+  share.is_large = 1;
+  CHECK_FALSE(has_turn(&share, &turn, 7, 1));
+  CHECK(turn.new_large == 1);
+}
+
+TEST_CASE("an owner whose share sufficed begins anew") {
+  flamed_owner_share share{};
+  CHECK(make_round(share, 1, 3).size() == 3);
+  CHECK(make_round(share, 2, 3).size() == 3);
+}
+
+TEST_CASE("an owner that had no threads in new waits for a round begins anew") {
+  flamed_owner_share share{};
+  make_round(share, 1, 5);
+  CHECK(make_round(share, 3, 2).size() == 2);
+}
+
+TEST_CASE("visits without a stack cost less") {
+  flamed_owner_share share{};
+  share.left_ns = FLAMED_STACK_NS;
+  spend_visit(&share, 1, FLAMED_STACK_LATER);
+  spend_visit(&share, 2, FLAMED_STACK_KNOWN);
+  CHECK(share.left_ns == FLAMED_STACK_NS - 2 * FLAMED_RECORD_NS);
+}
+
+TEST_CASE("a turn tells of as many large owners as it has room for") {
+  flamed_visit_turn turn{};
+  for (std::uint32_t owner = 0; owner < 2 * FLAMED_MOST_NEW_LARGE; ++owner) note_large(&turn, owner);
+  CHECK(turn.new_large == FLAMED_MOST_NEW_LARGE);
+  CHECK(turn.large[FLAMED_MOST_NEW_LARGE - 1] == FLAMED_MOST_NEW_LARGE - 1);
 }
 
 TEST_CASE("threads begin their epochs at different times") {

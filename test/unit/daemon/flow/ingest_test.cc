@@ -136,6 +136,22 @@ TEST_CASE("each sample counts for its own period, also if the frequency changes 
   CHECK(profile.cpu_ns(profile.nodes[0].total_samples) == 400 * kNsPerMs + 12 * 40 * kNsPerMs + 10 * kNsPerMs);
 }
 
+TEST_CASE("who wants to know is told of each thread that begins") {
+  Pipeline pipeline;
+  std::vector<std::int32_t> started;
+  Ingest ingest{pipeline.processes, pipeline.details,
+                pipeline.modules,   pipeline.store,
+                pipeline.clock,     {.thread_started = [&](std::int32_t tid) { started.push_back(tid); }}};
+  EventBatch batch;
+  EventBatch later;
+  for (const auto& record : {fork(10, 100, 50), test::task_record(PERF_RECORD_FORK, at(11), 100, 100, 107)})
+    batch.append(read_head(record));
+  batch.sort_and_split(at(20), later);
+  batch.drained_at = at(20);
+  ingest.apply(batch);
+  CHECK(started == std::vector<std::int32_t>{100, 107});
+}
+
 TEST_CASE("a process is followed from its fork to its end, all within one batch") {
   Pipeline pipeline;
   pipeline.feed(1000,

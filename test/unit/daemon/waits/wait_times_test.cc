@@ -278,7 +278,9 @@ TEST_CASE("threads whose waits for disks the kernel counts are counted") {
   CHECK(times.threads() == 1);
   CHECK(times.threads_with_disk() == 1);
   SECTION("until they end") { times.ended(kTid); }
-  SECTION("until they are forgotten") { times.forget_before({other.now_ns + 1}); }
+  SECTION("until they are forgotten") {
+    times.forget_before([&](std::uint32_t) { return MonotonicTime{other.now_ns + 1}; });
+  }
   SECTION("until another one has their tid") {
     thread.visit(times);
     CHECK(times.threads() == 1);
@@ -429,9 +431,30 @@ TEST_CASE("threads that leave no record any more are forgotten") {
   WaitTimes times;
   CountedThread thread;
   thread.visit(times);
-  CHECK(times.forget_before({thread.now_ns}).empty());
-  CHECK(times.forget_before({thread.now_ns + 1}) == std::vector<std::uint32_t>{kTid});
+  CHECK(times.forget_before([&](std::uint32_t) { return MonotonicTime{thread.now_ns}; }).empty());
+  CHECK(times.forget_before([&](std::uint32_t) { return MonotonicTime{thread.now_ns + 1}; }) ==
+        std::vector<std::uint32_t>{kTid});
   CHECK(times.threads() == 0);
+}
+
+TEST_CASE("threads of an owner that is visited seldom are remembered for longer") {
+  WaitTimes times;
+  const flamed_wait wait = CountedThread::at_first();
+  for (const std::uint32_t owner : {7U, 8U}) times.visited(owner, {kBeginNs}, wait, owner);
+  const auto late = [](std::uint32_t owner) { return MonotonicTime{kBeginNs + (owner == 7 ? 0 : 1)}; };
+  CHECK(times.forget_before(late) == std::vector<std::uint32_t>{8});
+}
+
+TEST_CASE("the threads of one owner leave room for those of others") {
+  WaitTimes times;
+  const flamed_wait wait = CountedThread::at_first();
+  for (std::uint32_t tid = 1; tid <= WaitTimes::kMostThreads; ++tid) times.visited(tid, {kBeginNs}, wait, 7);
+  CHECK(times.threads() == WaitTimes::kMostOfOneOwner);
+  times.visited(WaitTimes::kMostThreads + 1, {kBeginNs}, wait, 8);
+  CHECK(times.threads() == WaitTimes::kMostOfOneOwner + 1);
+  times.ended(1);
+  times.visited(WaitTimes::kMostThreads, {kBeginNs}, wait, 7);
+  CHECK(times.threads() == WaitTimes::kMostOfOneOwner + 1);
 }
 
 }  // namespace

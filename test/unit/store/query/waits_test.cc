@@ -490,6 +490,25 @@ TEST_CASE("Less than a unit is not lost", "[store]") {
   CHECK(host.waited() == 25);
 }
 
+TEST_CASE("Threads of an owner that is visited seldom stayed in their waits until they were", "[store]") {
+  WaitingHost host;
+  const std::vector<Frame> frames{code(16), wait_frame(WaitReason::kSleep)};
+  for (const std::uint32_t owner : {7U, 8U}) {
+    WaitSample wait;
+    wait.sample = {host.clock.monotonic(), kProcess, static_cast<std::int32_t>(owner), "worker", frames, {}};
+    wait.sample.owner = owner;
+    host.store.add_wait(wait);
+  }
+  host.pass(1);
+  const MonotonicTime late = host.clock.monotonic();
+  host.pass(4);
+  host.store.set_waits_seen(host.clock.monotonic(), DiskAccount::kOfNone, {{7, late}});
+  CHECK(host.waited() == 1000 + 5000);
+  host.store.end_wait(7, host.clock.monotonic());
+  host.store.end_wait(8, host.clock.monotonic());
+  CHECK(host.waited() == 1000 + 5000);
+}
+
 TEST_CASE("A day of sleeping threads stays within the store's budget and loses no time", "[store]") {
   constexpr int kThreads = 2000;
   WaitingHost host({.budget_bytes = 8U << 20});
