@@ -127,6 +127,16 @@ TEST_CASE("A signed return address loses its signature") {
   CHECK(frame.pc == 0x40'1234);
 }
 
+TEST_CASE("A signed return address that a frame pointer leads to loses its signature, on arm64 alone") {
+  const Memory memory{{{0x1100, 0x1200}, {0x1108, 0x0055'0000'0040'1234}}};
+  WalkFrame frame = at(0x1000, 0x1100);
+  CHECK(step_by_frame_pointer(Architecture::kArm64, frame, memory) == StepResult::kNext);
+  CHECK(frame.pc == 0x40'1234);
+  frame = at(0x1000, 0x1100);
+  CHECK(step_by_frame_pointer(kX86, frame, memory) == StepResult::kNext);
+  CHECK(frame.pc == 0x0055'0000'0040'1234);
+}
+
 TEST_CASE("The base register is known as long as each rule says where its caller's is") {
   constexpr std::uint8_t kRbx = 3;
   AllRegisters registers{};
@@ -358,7 +368,7 @@ TEST_CASE("A step by the frame pointer keeps what a later step of Go needs") {
   frame.fp = 0x1100;
   frame.stack_switches = 3;
   frame.go_callback = 0x7000;
-  CHECK(step_by_frame_pointer(frame, Memory{{{0x1100, 0x1200}, {0x1108, 0x40'1234}}}) == StepResult::kNext);
+  CHECK(step_by_frame_pointer(kX86, frame, Memory{{{0x1100, 0x1200}, {0x1108, 0x40'1234}}}) == StepResult::kNext);
   CHECK(frame.thread_pointer == kThreadPointer);
   CHECK(frame.stack_switches == 3);
   CHECK(frame.go_callback == 0x7000);
