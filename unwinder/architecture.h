@@ -8,6 +8,9 @@
 #include <cstdint>
 #include <optional>
 
+#if defined(__aarch64__)
+#include "base/host.h"
+#endif
 #include "unwinder/rule.h"
 
 namespace flamed::unwinder {
@@ -32,10 +35,17 @@ constexpr RegisterNumbers registers_of(Architecture architecture) {
              : RegisterNumbers{.pc = 32, .sp = 31, .fp = 29, .lr = 30, .base = kNoRegister};
 }
 
-/// User addresses are below 2^47 (x86-64) or 2^48 (arm64, where larger ones exist only for programs that ask for them).
-/// A signed return address of arm64 has its signature above these bits.
-constexpr std::uint64_t user_address_mask(Architecture architecture) {
-  return (std::uint64_t{1} << (architecture == Architecture::kX86_64 ? 47 : 48)) - 1;
+/// A return address as a register or the stack has it, without its signature. Code of arm64 may sign return addresses:
+/// the signature is in the bits above those of user addresses. Elsewhere than on arm64, these are taken for the
+/// usual 48.
+inline std::uint64_t without_signature(Architecture architecture, std::uint64_t address) {
+  if (architecture != Architecture::kArm64) return address;
+#if defined(__aarch64__)
+  return address & user_address_mask();
+#else
+  constexpr std::uint64_t kUsualMask = (std::uint64_t{1} << 48) - 1;
+  return address & kUsualMask;
+#endif
 }
 
 /// The rule for the trampoline that a signal handler returns to: `sp` points to the registers that the kernel saved.

@@ -198,7 +198,7 @@ StepResult step(const Rule& rule, Architecture architecture, WalkFrame& frame, R
       break;
   }
   if (!pc) return StepResult::kUnreadable;
-  if (rule.ra_signed != 0) *pc &= user_address_mask(architecture);
+  if (rule.ra_signed != 0) pc = without_signature(architecture, *pc);
 
   // 3. The frame pointer.
   std::optional<std::uint64_t> fp;
@@ -255,8 +255,9 @@ StepResult step(const Rule& rule, Architecture architecture, WalkFrame& frame, R
 }
 
 /// Follows the frame pointer, for code without rules, where it may have any value: kNoInformation if it leads nowhere.
+/// Nothing says whether that code signs its return addresses.
 template <typename ReadMemory>
-StepResult step_by_frame_pointer(WalkFrame& frame, ReadMemory&& read) {
+StepResult step_by_frame_pointer(Architecture architecture, WalkFrame& frame, ReadMemory&& read) {
   if (!frame.fp_known) return StepResult::kNoInformation;
   if (frame.fp == 0) return StepResult::kOutermost;
   if (frame.fp < frame.sp || frame.fp % 8 != 0) return StepResult::kNoInformation;
@@ -264,7 +265,7 @@ StepResult step_by_frame_pointer(WalkFrame& frame, ReadMemory&& read) {
   const std::optional<std::uint64_t> return_address = read(frame.fp + 8);
   if (!caller_fp || !return_address) return StepResult::kNoInformation;
   if (*return_address == 0) return *caller_fp == 0 ? StepResult::kOutermost : StepResult::kNoInformation;
-  frame.pc = *return_address;
+  frame.pc = without_signature(architecture, *return_address);
   frame.sp = frame.fp + 16;
   frame.fp = *caller_fp;
   frame.interrupted = false;

@@ -100,7 +100,7 @@ void walk_from(Architecture architecture, WalkFrame frame, std::size_t most_fram
         stack.unsure = frame;
         stack.sure_addresses = stack.addresses.size();
       }
-      result = step_by_frame_pointer(frame, read);
+      result = step_by_frame_pointer(architecture, frame, read);
     }
     // Entry points that build the first frame themselves (Go's and others) end the chain with 0.
     if (result != StepResult::kNext || frame.pc == 0) {
@@ -152,15 +152,16 @@ std::optional<WalkedStack> guess_stack(Architecture architecture, const WalkedSt
   for (std::uint64_t into = 0; into < kMostBytes && tries < kMostTries; into += sizeof(std::uint64_t)) {
     const std::optional<std::uint64_t> word = read(unsure.sp + into);
     if (!word) break;
-    const Code::Is is = find(*word - 1).is;
-    if ((is != Code::Is::kRuled && is != Code::Is::kPending) || !may_call(*word)) continue;
+    const std::uint64_t address = without_signature(architecture, *word);
+    const Code::Is is = find(address - 1).is;
+    if ((is != Code::Is::kRuled && is != Code::Is::kPending) || !may_call(address)) continue;
     ++tries;
-    const WalkFrame caller{.pc = *word,
+    const WalkFrame caller{.pc = address,
                            .sp = unsure.sp + into + sizeof(std::uint64_t),
                            .fp = unsure.fp,
                            .interrupted = false,
                            .fp_known = unsure.fp_known};
-    WalkedStack found{.addresses = {*word}};
+    WalkedStack found{.addresses = {address}};
     walk_from(architecture, caller, most_frames - failed.sure_addresses, find, read, found);
     if (found.end == WalkEnd::kPending) return found;
     if (found.end == WalkEnd::kTooDeep) return std::nullopt;

@@ -107,11 +107,18 @@ typedef struct user_pt_regs flamed_registers;
 /* PSR_MODE_MASK == PSR_MODE_EL0t, PSR_MODE32_BIT (arch/arm64/include/uapi/asm/ptrace.h). */
 static __always_inline int registers_are_user(const flamed_registers* regs) { return (regs->pstate & 0xf) == 0; }
 
-static __always_inline void registers_read(const flamed_registers* regs, struct user_registers* out) {
+/*
+ * Each field with its own load. From the loads of a choice clang makes one load at a chosen offset, which the verifier
+ * refuses where the registers are in the program's context.
+ */
+static __always_inline void registers_read(const flamed_registers* from, struct user_registers* out) {
+  const volatile flamed_registers* regs = from;
+  const __u64 sp = regs->sp, fp = regs->regs[29];
+  const __u64 sp_of_32bit = regs->regs[13], fp_of_32bit = regs->regs[11];
   out->is_32bit = (regs->pstate & 0x10) != 0;
   out->pc = regs->pc;
-  out->sp = out->is_32bit ? regs->regs[13] : regs->sp;
-  out->fp = out->is_32bit ? regs->regs[11] : regs->regs[29];
+  out->sp = out->is_32bit ? sp_of_32bit : sp;
+  out->fp = out->is_32bit ? fp_of_32bit : fp;
   out->lr = regs->regs[30];
 }
 

@@ -12,6 +12,7 @@
 #include "bpf/events.h"
 #include "bpf/kernel/opaque.h"
 #include "bpf/kernel/user_registers.h"
+#include "return_address.h"
 
 struct pointer_walk {
   __u64 fp;     /* of the next frame record, in the walked program's memory */
@@ -73,7 +74,7 @@ static __always_inline int next_by_pointer(struct pointer_walk* walk, struct fla
     sample->user_end = record.caller_fp == 0 ? FLAMED_END_OUTERMOST : FLAMED_END_BROKEN_POINTER;
     return 0;
   }
-  addresses[count] = record.return_address;
+  addresses[count] = without_signature(record.return_address);
   sample->user_count = (__u16)(count + 1);
   walk->lowest = fp + 1;
   walk->fp = record.caller_fp;

@@ -37,6 +37,7 @@
 #define FLAMED_HOP_BY_RULE 1          /* see the other bits */
 #define FLAMED_HOP_BY_FRAME_POINTER 2 /* the whole word: there is no rule, see step_by_frame_pointer() */
 #define FLAMED_HOP_OUTERMOST 3        /* all of it: there is no caller */
+#define FLAMED_HOP_SIGNED 2           /* with FLAMED_HOP_BY_RULE: so is the return address (arm64) */
 #define FLAMED_HOP_CFA_FROM_FP 4      /* else from sp */
 #define FLAMED_HOP_RA_SHIFT 3         /* 7 bits: words from the return address to the CFA, at least 1 */
 #define FLAMED_HOP_FP_SHIFT 10        /* 8 bits: words from the saved frame pointer to the CFA; 0: it is unchanged */
@@ -89,7 +90,8 @@ static __always_inline __u32 hop_of_rule(const struct flamed_unwind_rule* rule) 
     hop |= FLAMED_HOP_CFA_FROM_FP;
   else if (cfa_kind != FLAMED_CFA_SP_OFFSET)
     return 0;
-  if (rule->ra != FLAMED_RA_AT_CFA || rule->ra_signed || rule->signal_frame || rule->base_words) return 0;
+  if (rule->ra != FLAMED_RA_AT_CFA || rule->signal_frame || rule->base_words) return 0;
+  if (rule->ra_signed) hop |= FLAMED_HOP_SIGNED;
   if ((cfa_offset & 7) || cfa_offset >= 8U << 14) return 0;
   if ((ra_below & 7) || ra_below == 0 || ra_below >= 8U << 7) return 0;
   if (fp_kind == FLAMED_FP_AT_CFA) {
@@ -122,6 +124,10 @@ static __always_inline __u32 step_by_hop(struct walk_frame* frame, const __u32 h
     if (window_read(stack, &fp, fp_at)) return FLAMED_END_UNREADABLE;
     frame->fp_known = 1;
   }
+#if defined(__TARGET_ARCH_arm64)
+  /* Without a branch, which the verifier would follow in each frame. */
+  pc &= USER_ADDRESS_MASK | ((hop / FLAMED_HOP_SIGNED & 1) - 1ULL);
+#endif
   frame->fp = fp;
   frame->sp = cfa;
   frame->pc = pc;

@@ -8,6 +8,7 @@
 
 #include "bpf/stack_slice.h"
 #include "bpf/unwind_tables.h"
+#include "return_address.h"
 #include "stack_window.h"
 #include "unwind_search.h"
 
@@ -65,7 +66,7 @@ static __always_inline __u32 step_by_frame_pointer(struct walk_frame* frame) {
   if (fp < frame->sp || (fp & 7)) return FLAMED_END_NO_INFORMATION;
   if (FLAMED_READ_USER(&caller_fp, fp) || FLAMED_READ_USER(&return_address, fp + 8)) return FLAMED_END_NO_INFORMATION;
   if (return_address == 0) return caller_fp == 0 ? FLAMED_END_OUTERMOST : FLAMED_END_NO_INFORMATION;
-  frame->pc = return_address;
+  frame->pc = without_signature(return_address);
   frame->sp = fp + 16;
   frame->fp = caller_fp;
   frame->interrupted = 0;
@@ -253,7 +254,7 @@ static __always_inline __u32 step_by_rule(struct walk_frame* frame, const struct
   /* 5. The link register, known only for interrupted code: the kernel saved x30 after x29. */
   frame->lr_known = 0;
 #if defined(__TARGET_ARCH_arm64)
-  if (rule->ra_signed) pc &= (1ULL << 48) - 1;
+  if (rule->ra_signed) pc = without_signature(pc);
   if (cfa_kind == FLAMED_CFA_SIGNAL_FRAME)
     frame->lr_known = !FLAMED_READ_USER(&frame->lr, frame->sp + wide(rule->fp_offset) + 8);
 #endif

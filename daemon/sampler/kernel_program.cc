@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/host.h"
 #include "base/mapped_memory.h"
 #include "bpf/events.h"
 #include "daemon/machine/kernel_stack_limit.h"
@@ -172,6 +173,9 @@ Result<Skeleton> load_program(std::uint32_t possible_cpus, const KernelProgram::
   program->rodata->read_by_type = variant.read_by_type ? 1 : 0;
   program->rodata->use_stack_slices = use_stack_slices ? 1 : 0;
   program->rodata->use_runtimes = use_runtimes ? 1 : 0;
+#if defined(__aarch64__)
+  program->rodata->user_address_mask = user_address_mask();
+#endif
   ::bpf_map__set_max_entries(program->maps.counters, possible_cpus);
   ::bpf_map__set_max_entries(program->maps.sample_rings, possible_cpus);
   ::bpf_program__set_autoload(program->progs.walk_user_stack, false);  // see WalkPrograms

@@ -82,8 +82,9 @@ class StackSlices {
   std::optional<Slice> take(int cpu, const flamed_sample& sample);
 
  private:
-  /// A whole number of pages.
-  static constexpr std::size_t kPlaceBytes = (sizeof(Content) + 4095) / 4096 * 4096;
+  /// A whole number of pages: arm64 has some of 64 KiB.
+  static constexpr std::size_t kPlaceBytes = std::size_t{64} << 10;
+  static_assert(sizeof(Content) <= kPlaceBytes);
 
   /// Places that keep their pages: as many as a batch needs where programs are started all the time. 1.6 MiB.
   static constexpr std::size_t kKeptPlaces = 32;

@@ -32,8 +32,12 @@ constexpr std::int64_t kAskJitAgainNs = kNsPerSecond;
 /// From when the kernel notes a process's start to when it tells of the fork: microseconds, unless another thread had
 /// its turn in between.
 constexpr std::int64_t kLongestForkNs = 4 * kNsPerMs;
-/// Where user space ends on x86-64 and arm64 with four-level page tables. Above: only the [vsyscall] page.
+/// Where user space ends, of programs that do not ask for more. Above, x86-64 has only the [vsyscall] page.
+#if defined(__aarch64__)
+constexpr std::uint64_t kUserEnd = 1ULL << 48;
+#else
 constexpr std::uint64_t kUserEnd = 1ULL << 47;
+#endif
 
 bool may_look_again(const Process& process, MonotonicTime time) {
   return time.ns - process.looked_at.ns >= std::max(kRereadNs << process.failed_looks, kLooksPart * process.look_ns);

@@ -237,7 +237,9 @@ class ElfReader {
   /// So each stub is decoded: unlike counting entries, this works for all layouts of ld, gold, lld and mold. Unknown
   /// stubs get no name, which does not affect the file's functions.
   void add_plt_stubs(SymbolTable::Builder& builder) {
-    if (module_.header().e_machine != EM_X86_64 || module_.header().e_ident[EI_CLASS] != ELFCLASS64) return;
+    const bool is_arm64 = module_.header().e_machine == EM_AARCH64;
+    if ((module_.header().e_machine != EM_X86_64 && !is_arm64) || module_.header().e_ident[EI_CLASS] != ELFCLASS64)
+      return;
     const auto is_plt = [](const Section& section) {
       return section.header.sh_type == SHT_PROGBITS && section.name.substr(0, 4) == ".plt";
     };
@@ -251,7 +253,8 @@ class ElfReader {
     const Result<Strings> strings = module_.load_strings(*names);
     if (!symbols || !strings) return;
 
-    const std::vector<Slot> slots = read_slots();
+    const std::vector<Slot> slots = is_arm64 ? read_slots(R_AARCH64_JUMP_SLOT, R_AARCH64_GLOB_DAT)
+                                             : read_slots(R_X86_64_JUMP_SLOT, R_X86_64_GLOB_DAT);
     std::uint64_t name_bytes = 0;
     for (Section& section : module_.all()) {
       if (!is_plt(section)) continue;
@@ -259,11 +262,15 @@ class ElfReader {
       if (!data) continue;
       const std::string_view code = bytes_of(*data);
       // .plt.got with 8-byte stubs is the only layout that isn't 16; some linkers leave sh_entsize at 0.
-      const std::uint64_t stub_bytes = section.header.sh_entsize == 8 ? 8 : 16;
+      const std::uint64_t usual_bytes = section.header.sh_entsize == 8 ? 8 : 16;
       const std::uint64_t base = section.header.sh_addr;
       if (code.size() > std::numeric_limits<std::uint64_t>::max() - base) continue;
+      std::uint64_t stub_bytes = usual_bytes;
       for (std::uint64_t at = 0; at + stub_bytes <= code.size(); at += stub_bytes) {
-        const std::optional<std::uint64_t> slot = jump_slot(code.substr(at, stub_bytes), base + at);
+        if (is_arm64) stub_bytes = arm64_stub_bytes(code.substr(at));
+        const std::string_view stub = code.substr(at, stub_bytes);
+        const std::optional<std::uint64_t> slot =
+            is_arm64 ? arm64_jump_slot(stub, base + at) : jump_slot(stub, base + at);
         if (!slot) continue;
         const auto found = std::lower_bound(slots.begin(), slots.end(), *slot,
                                             [](const Slot& s, std::uint64_t wanted) { return s.address < wanted; });
@@ -282,7 +289,7 @@ class ElfReader {
   }
 
   /// Slots that the dynamic linker fills with the address of a named function.
-  std::vector<Slot> read_slots() {
+  std::vector<Slot> read_slots(std::uint32_t lazy, std::uint32_t at_once) {
     std::vector<Slot> slots;
     for (Section& section : module_.all()) {
       if (section.header.sh_type != SHT_RELA) continue;
@@ -293,7 +300,7 @@ class ElfReader {
         GElf_Rela rela{};
         if (::gelf_getrela(*data, static_cast<int>(i), &rela) == nullptr) break;
         const auto type = GELF_R_TYPE(rela.r_info);
-        if (type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT) continue;
+        if (type != lazy && type != at_once) continue;
         const auto symbol = static_cast<std::uint32_t>(GELF_R_SYM(rela.r_info));
         if (symbol == 0 || symbol > kMaxSymbols) continue;
         slots.push_back({rela.r_offset, symbol});
@@ -316,6 +323,38 @@ class ElfReader {
     std::int32_t displacement = 0;
     std::memcpy(&displacement, stub.data() + at + 2, sizeof(displacement));
     return address + at + 6 + static_cast<std::uint64_t>(static_cast<std::int64_t>(displacement));
+  }
+
+  static std::uint32_t instruction_at(std::string_view code, std::size_t at) {
+    std::uint32_t instruction = 0;
+    if (at + sizeof(instruction) <= code.size()) std::memcpy(&instruction, code.data() + at, sizeof(instruction));
+    return instruction;
+  }
+
+  /// To the end of "br x17", or of one nop, which some layouts of arm64 have between stubs. At least 1.
+  static std::uint64_t arm64_stub_bytes(std::string_view code) {
+    constexpr std::uint32_t kNop = 0xd503201f;
+    constexpr std::uint32_t kJump = 0xd61f0220;
+    if (instruction_at(code, 0) == kNop) return sizeof(kNop);
+    for (std::size_t at = 0; at + sizeof(kJump) <= code.size(); at += sizeof(kJump)) {
+      if (instruction_at(code, at) == kJump) return at + sizeof(kJump);
+    }
+    return code.size();
+  }
+
+  /// "adrp x16, page; ldr x17, [x16, offset]", perhaps with more before and after (AAELF64, "Procedure linkage table").
+  static std::optional<std::uint64_t> arm64_jump_slot(std::string_view stub, std::uint64_t address) {
+    constexpr std::uint64_t kPageBytes = 4096;
+    for (std::size_t at = 0; at + 8 <= stub.size(); at += 4) {
+      const std::uint32_t page = instruction_at(stub, at);
+      const std::uint32_t load = instruction_at(stub, at + 4);
+      if ((page & 0x9f00001fU) != 0x90000010U || (load & 0xffc003ffU) != 0xf9400211U) continue;
+      const std::uint64_t pages = (page >> 5 & 0x7ffffU) << 2 | (page >> 29 & 3U);
+      constexpr std::uint64_t kSign = 1U << 20;
+      const std::uint64_t base = ((address + at) & ~(kPageBytes - 1)) + ((pages ^ kSign) - kSign) * kPageBytes;
+      return base + (load >> 10 & 0xfffU) * 8;
+    }
+    return std::nullopt;
   }
 
   ElfSections& module_;

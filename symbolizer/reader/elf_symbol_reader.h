@@ -18,7 +18,7 @@ namespace flamed::symbolizer {
 
 /// The functions of a module: Go's from .gopclntab, all others from the first source that has some: its own .symtab,
 /// the .symtab of the separate debug file, .gnu_debugdata (MiniDebugInfo) together with .dynsym, .dynsym; and
-/// "name@plt" for the stubs of the procedure linkage table (x86-64). Where .eh_frame describes functions without a
+/// "name@plt" for the stubs of the procedure linkage table. Where .eh_frame describes functions without a
 /// name, their ranges. A module without symbols is not an error; one that is not ELF, is damaged or exceeds a limit is.
 /// A damaged debug file, MiniDebugInfo or Go table counts as missing.
 Result<ElfSymbols> read_elf_symbols(const ModuleFiles& files);

@@ -43,6 +43,7 @@ class Reader {
     if (source_.machine == ElfUnwindSource::Machine::kX86_64) {
       if (Status status = read_go(); !status) return std::move(status).error().with_context("Go's tables");
     }
+    if (source_.machine == ElfUnwindSource::Machine::kArm64) rule_stubs();
     std::stable_sort(source_.sections.begin(), source_.sections.end(),
                      [](const auto& a, const auto& b) { return a.format() < b.format(); });
     std::sort(source_.plt.begin(), source_.plt.end(),
@@ -128,6 +129,19 @@ class Reader {
       if (!status) return std::move(status).error().with_context(name);
     }
     return {};
+  }
+
+  /// Linkers for arm64 describe no stub. Each loads an address and jumps there, and leaves the stack and lr as they
+  /// are. Not so the first one of ".plt", by which the others find their function at the first call: it pushes lr.
+  void rule_stubs() {
+    constexpr std::uint64_t kFirstBytes = 32;
+    unwinder::Rule rule;
+    rule.cfa = unwinder::CfaKind::kSpOffset;
+    rule.ra = unwinder::RaKind::kInLr;
+    for (const ElfUnwindSource::Plt& plt : source_.plt) {
+      const std::uint64_t skipped = plt.is_lazy ? kFirstBytes : 0;
+      if (plt.size > skipped) source_.ruled_code.push_back({{plt.address + skipped, plt.size - skipped}, rule});
+    }
   }
 
   /// Stacks go on without it: by .debug_frame, by frame pointers, or to where the runtime switches stacks.

@@ -77,7 +77,8 @@ struct ElfUnwindSource {
   /// By address.
   std::vector<Plt> plt;
 
-  /// By virtual address: parts of Go's runtime that its linker describes like any other code, see go_runtime_code.h.
+  /// By virtual address: parts of Go's runtime that its linker describes like any other code (see go_runtime_code.h),
+  /// and arm64's stubs.
   std::vector<unwinder::RuledCode> ruled_code;
 
   /// The parts of the file that all this follows from, among them all headers.

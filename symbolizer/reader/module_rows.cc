@@ -15,6 +15,7 @@
 #include "symbolizer/reader/elf_unwind_source.h"
 #include "unwinder/file_rows.h"
 #include "unwinder/rows_builder.h"
+#include "unwinder/signal_return.h"
 
 namespace flamed::symbolizer {
 namespace {
@@ -77,9 +78,15 @@ Result<unwinder::UnwindRows> read_vdso_rows() {
   for (const MapsLine& line : parse_executable_maps(*maps)) {
     if (line.path != "[vdso]") continue;
     // NOLINTNEXTLINE(performance-no-int-to-ptr): /proc has only the address.
-    const auto* image = reinterpret_cast<const std::byte*>(line.start);
-    const Result<ElfUnwindSource> source = read_elf_unwind_source(std::span(image, line.end - line.start));
+    const std::span image(reinterpret_cast<const std::byte*>(line.start), line.end - line.start);
+    Result<ElfUnwindSource> source = read_elf_unwind_source(image);
     if (!source) return Error(source.error()).with_context("reading the vdso");
+    for (const ElfUnwindSource::Segment& segment : source->code) {
+      const auto at = unwinder::find_signal_return(kArchitecture, image.subspan(segment.offset, segment.size));
+      if (!at) continue;
+      source->ruled_code.push_back(
+          {{segment.address + *at, unwinder::kSignalReturnBytes}, unwinder::signal_frame_rule(kArchitecture)});
+    }
     return rows_of(*source);
   }
   return unwinder::UnwindRows{};

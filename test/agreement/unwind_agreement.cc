@@ -357,7 +357,7 @@ class Comparison {
     if (result != StepResult::kNext) return "we can't step, libdw can";
     if (answer.kind == Answer::Kind::kCannotEvaluate) return kNotEvaluated;
     if (frame.sp != answer.sp) return "another sp";
-    if (frame.pc != (rule.ra_signed != 0 ? answer.pc & user_address_mask(architecture_) : answer.pc)) {
+    if (frame.pc != (rule.ra_signed != 0 ? without_signature(architecture_, answer.pc) : answer.pc)) {
       return "another pc";
     }
     if (frame.interrupted != answer.signal_frame) return "signal frame or not";

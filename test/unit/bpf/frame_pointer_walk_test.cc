@@ -105,6 +105,21 @@ TEST_CASE("each way in which a chain of frame pointers breaks has its reason") {
   }
 }
 
+#if defined(__TARGET_ARCH_arm64)
+TEST_CASE("return addresses in a chain of frame pointers lose their signatures") {
+  UserMemory memory(kStack, kStackWords);
+  memory.put(kStack + 64, kStack + 128);
+  memory.put(kStack + 72, 0x0055'0000'0040'2000);
+  memory.put(kStack + 128, 0);
+  memory.put(kStack + 136, 0x007f'0000'0040'3000);
+  const Walked walked = walk(memory, kAtChain);
+  CHECK(walked.sample.user_end == FLAMED_END_OUTERMOST);
+  REQUIRE(walked.sample.user_count == 3);
+  CHECK(walked.addresses[1] == 0x40'2000);
+  CHECK(walked.addresses[2] == 0x40'3000);
+}
+#endif
+
 TEST_CASE("a 32-bit process has frames of two 32-bit words") {
   constexpr std::uint64_t kLow = 0xffff0000;
   UserMemory memory(kLow, 64);

@@ -229,7 +229,7 @@ TEST_CASE("only a rule that fits into a word becomes one") {
            Case{"above the CFA", [](auto& rule) { rule.ra_offset = 8; }, false},
            Case{"half a word below it", [](auto& rule) { rule.ra_offset = -4; }, false},
            Case{"in a register", [](auto& rule) { rule.ra = FLAMED_RA_IN_REGISTER; }, false},
-           Case{"signed", [](auto& rule) { rule.ra_signed = 1; }, false},
+           Case{"signed", [](auto& rule) { rule.ra_signed = 1; }, true},
            Case{"a signal frame", [](auto& rule) { rule.signal_frame = 1; }, false},
            Case{"keeps the base register", [](auto& rule) { rule.base_words = FLAMED_SAME_BASE; }, false},
            Case{"a PLT stub", [](auto& rule) { rule.cfa = FLAMED_CFA_PLT; }, false},

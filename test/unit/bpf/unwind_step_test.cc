@@ -358,6 +358,18 @@ TEST_CASE("code without a rule is left by the frame pointer") {
   CHECK(frame.known == FLAMED_KNOWN_NONE);
 }
 
+#if defined(__TARGET_ARCH_arm64)
+TEST_CASE("code without a rule may have signed its return address") {
+  UserMemory memory(kStack, kStackWords);
+  memory.put(kStack + 64, kStack + 128);
+  memory.put(kStack + 72, 0x0055'0000'0040'2000);
+  const UserMemory::Scope scope(memory);
+  walk_frame frame{0x401000, kStack, kStack + 64, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, {}, {}};
+  CHECK(step_by_frame_pointer(&frame) == FLAMED_STEP_NEXT);
+  CHECK(frame.pc == 0x40'2000);
+}
+#endif
+
 TEST_CASE("a frame pointer's record says whether the stack ends there") {
   struct Case {
     const char* what;

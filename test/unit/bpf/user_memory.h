@@ -10,6 +10,11 @@
 #include <optional>
 #include <vector>
 
+#include "unwinder/architecture.h"
+
+/// unwinder/step.h has the same, whatever this host is.
+#define USER_ADDRESS_MASK flamed::unwinder::without_signature(flamed::unwinder::Architecture::kArm64, ~std::uint64_t{0})
+
 namespace flamed::test {
 
 /// Bytes at [base, base + size); everything else can't be read.

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <map>
 #include <string>
 #include <vector>
@@ -24,7 +25,9 @@ using Truth = std::map<std::string, std::uint64_t>;
 
 inline Truth truth_of(const char* victim) {
   Truth truth;
-  std::FILE* out = ::popen(victim, "r");
+  const char* emulator = std::getenv("FLAMED_EMULATOR");  // see test/arm64/emulate.sh
+  const std::string command = emulator == nullptr ? victim : std::string(emulator) + " " + victim;
+  std::FILE* out = ::popen(command.c_str(), "r");
   char line[512];
   while (out != nullptr && std::fgets(line, sizeof line, out) != nullptr) {
     const std::string text(line);

@@ -94,6 +94,18 @@ TEST_CASE("a process that ended before anything could be read keeps its plain ad
   CHECK(fixture.modules.find(located.frames[0].module)->owner == ProcessId{999, 1});
 }
 
+TEST_CASE("the last addresses of user space are kept if no mappings are known") {
+  Fixture fixture;
+#if defined(__aarch64__)
+  constexpr std::uint64_t kHigh = 0xffff'f7f0'0000;
+#else
+  constexpr std::uint64_t kHigh = 0x7fff'f7f0'0000;
+#endif
+  const auto located = fixture.locate({999, 1}, 0, {0x401000, kHigh});
+  CHECK(located.trust == StackTrust::kNoMaps);
+  CHECK(located.frames.size() == 2);
+}
+
 TEST_CASE("an address outside of user space cuts the stack also if no mappings are known") {
   Fixture fixture;
   const auto located = fixture.locate({999, 1}, 0, {0x401000, 0xffff800000000000, 0x402000});

@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 
 #include "test/catch.h"
+#include "unwinder/signal_return.h"
 
 namespace flamed::unwinder {
 namespace {
@@ -125,6 +127,25 @@ TEST_CASE("A signed return address loses its signature") {
   rule.ra_signed = 1;
   CHECK(step(rule, Architecture::kArm64, frame, Memory{}) == StepResult::kNext);
   CHECK(frame.pc == 0x40'1234);
+}
+
+TEST_CASE("A signed return address that a frame pointer leads to loses its signature, on arm64 alone") {
+  const Memory memory{{{0x1100, 0x1200}, {0x1108, 0x0055'0000'0040'1234}}};
+  WalkFrame frame = at(0x1000, 0x1100);
+  CHECK(step_by_frame_pointer(Architecture::kArm64, frame, memory) == StepResult::kNext);
+  CHECK(frame.pc == 0x40'1234);
+  frame = at(0x1000, 0x1100);
+  CHECK(step_by_frame_pointer(kX86, frame, memory) == StepResult::kNext);
+  CHECK(frame.pc == 0x0055'0000'0040'1234);
+}
+
+TEST_CASE("The code that signal handlers of arm64 return to is known by its instructions") {
+  std::array<std::uint32_t, 6> code{0xd503201f, 0xd2801168, 0xd2801168, 0xd4000001, 0xd503201f, 0xd2801168};
+  CHECK(find_signal_return(Architecture::kArm64, std::as_bytes(std::span(code))) == 8);
+  CHECK_FALSE(find_signal_return(Architecture::kArm64, std::as_bytes(std::span(code).first(3))));
+  CHECK_FALSE(find_signal_return(Architecture::kArm64, std::as_bytes(std::span(code).last(2))));
+  CHECK_FALSE(find_signal_return(Architecture::kArm64, {}));
+  CHECK_FALSE(find_signal_return(kX86, std::as_bytes(std::span(code))));
 }
 
 TEST_CASE("The base register is known as long as each rule says where its caller's is") {
@@ -358,7 +379,7 @@ TEST_CASE("A step by the frame pointer keeps what a later step of Go needs") {
   frame.fp = 0x1100;
   frame.stack_switches = 3;
   frame.go_callback = 0x7000;
-  CHECK(step_by_frame_pointer(frame, Memory{{{0x1100, 0x1200}, {0x1108, 0x40'1234}}}) == StepResult::kNext);
+  CHECK(step_by_frame_pointer(kX86, frame, Memory{{{0x1100, 0x1200}, {0x1108, 0x40'1234}}}) == StepResult::kNext);
   CHECK(frame.thread_pointer == kThreadPointer);
   CHECK(frame.stack_switches == 3);
   CHECK(frame.go_callback == 0x7000);

@@ -22,11 +22,11 @@ namespace {
 
 using namespace std::string_view_literals;
 
-std::span<const std::byte> bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
-
 ElfSymbols symbols_of(int fd) { return read_elf_symbols({fd}).value(); }
 
 #if defined(__x86_64__)
+
+std::span<const std::byte> bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
 
 /// Addresses of instructions, as objdump has them.
 std::set<std::uint64_t> starts_by_objdump(const std::string& path) {
@@ -154,6 +154,30 @@ TEST_CASE("a function outside of the file's code, or beyond the limit, has no in
   // The second one is cut at the end of the code.
   CHECK(disassembly.functions[1].instructions.size() == 2);
   for (const std::size_t i : {0U, 2U, 3U, 4U, 5U}) CHECK(disassembly.functions[i].instructions.empty());
+}
+
+#else
+
+TEST_CASE("instructions of arm64 are addresses and bytes, 4 each") {
+  const Fd file = open_victim(VICTIM_C);
+  const ElfSymbols symbols = symbols_of(file.get());
+  DisassemblyQuestion question;
+  for (const auto& [name, offset] : truth_of(VICTIM_C)) {
+    const auto function = symbols.function_at(offset);
+    REQUIRE(function);
+    question.functions.push_back(*function);
+  }
+  REQUIRE_FALSE(question.functions.empty());
+  const Disassembly disassembly = disassemble(file.get(), question).value();
+  for (const FunctionCode& function : disassembly.functions) {
+    REQUIRE_FALSE(function.instructions.empty());
+    CHECK(function.instructions.size() * 4 == function.size);
+    for (std::size_t i = 0; i < function.instructions.size(); ++i) {
+      CHECK(function.instructions[i].offset == function.offset + 4 * i);
+      CHECK(function.instructions[i].bytes.size() == 4);
+      CHECK(function.instructions[i].text.empty());
+    }
+  }
 }
 
 #endif

@@ -103,6 +103,7 @@ TEST_CASE("a label without a size does not name functions behind it that have no
   CHECK(name_at(symbols, described) == "-");
   CHECK(symbols.find_unnamed(described + 2) == described);
 }
+#endif
 
 TEST_CASE("a stub of the procedure linkage table has the name of the function that it calls") {
   for (const char* victim : {VICTIM_NO_PIE, VICTIM_NO_PIE_IBT}) {
@@ -111,7 +112,6 @@ TEST_CASE("a stub of the procedure linkage table has the name of the function th
     CHECK(name_at(symbols_of(victim), truth.at("getppid@plt")) == "getppid@plt");
   }
 }
-#endif
 
 TEST_CASE("the build-id is read") {
   CHECK(symbols_of(VICTIM_C).build_id() == "00112233445566778899aabbccddeeff01234567");
