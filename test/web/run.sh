@@ -23,7 +23,9 @@ mode=$1
 output=$(realpath "$2")
 program=$(realpath "$3")
 victim_program=$(realpath "${4:-.}")
-readonly mode output program victim_program
+move_history=$(realpath "${5:-.}")
+victims=$(realpath "${6:-.}")
+readonly mode output program victim_program move_history victims
 readonly skipped=77
 started=()
 groups=()
@@ -158,8 +160,6 @@ case $mode in
     ;;
   tasks)
     ((EUID == 0)) || skip "the daemon needs root"
-    move_history=$(realpath "$5")
-    victims=$(realpath "$6")
     docker_id=3f1c9a0b7d2e4c5f8a6b1d0e9c8b7a6f5e4d3c2b1a0f9e8d7c6b5a4f3e2d1c0b
     make_group "docker-$docker_id.scope"
     docker=$group
