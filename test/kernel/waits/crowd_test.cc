@@ -30,7 +30,6 @@ namespace flamed::test {
 namespace {
 
 using daemon::EventBatch;
-using daemon::VisitRecord;
 using daemon::WaitProgram;
 using daemon::WaitVisitor;
 using std::chrono::seconds;
