@@ -166,7 +166,7 @@ case $mode in
     make_group lxc.payload.stage-7
     stage=$group
     [[ -n $stage ]] || echo "SKIP control-groups: none can be made here, so three tasks about containers are not done"
-    rm -rf "$place"/history* "$place/classes"
+    rm -rf "$place"/history* "$place"/burst-* "$place/classes"
 
     # What runs all the time, and was there before.
     "$victim_program" &

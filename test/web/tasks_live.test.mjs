@@ -208,8 +208,9 @@ describe("with three actions at most, over a running daemon", () => {
     ], async (page) => {
       const { from, to } = await query(page);
       assert.ok(Date.parse(from) <= burstFrom + 1000 && Date.parse(to) >= burstTo - 1000 && Date.parse(to) - Date.parse(from) < 10_000, `${from} ${to}`);
-      const hottest = (await first(page)).reduce((most, each) => (each.value > most.value ? each : most));
-      assert.equal(hottest.name, "burst_function");
+      const functions = await first(page);
+      const hottest = functions.reduce((most, each) => (each.value > most.value ? each : most));
+      assert.equal(hottest.name, "burst_function", JSON.stringify([from, to, burstFrom, burstTo, functions]));
     });
     task("What did the backup do, which has ended?", [click('#ranges [data-from="now-1h"]'), type("#process-filter", "backup")], async (page) => {
       assert.match((await query(page)).pid, new RegExp(`^${backup}@`));

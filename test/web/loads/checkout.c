@@ -7,7 +7,7 @@
  *   reporter    400 to 550 make_report()
  *   holder      holds a lock nearly all the time
  *   session-1   wants the lock, as does session-2, in lock_session()
- *   journal     commit(): writes a page to a file of the current folder, and fsync
+ *   journal     commit(): writes some MiB to a file of the current folder, and fsync, so that even a fast disk takes a while
  *   checkout    the main thread, 980 to 1000 look_around()
  *
  * Otherwise they wait for work, which never comes.
@@ -25,7 +25,7 @@
 
 #define NOINLINE __attribute__((noinline, noclone))
 
-enum { kRounds = 20000, kAnswerBytes = 16384 };
+enum { kRounds = 20000, kAnswerBytes = 16384, kJournalBytes = 4 << 20 };
 
 static volatile unsigned long total;
 static volatile sig_atomic_t signalled;
@@ -81,8 +81,8 @@ NOINLINE static void lock_session(void) {
 }
 
 NOINLINE static void commit(void) {
-  static char page[4096];
-  if (pwrite(journal_file, page, sizeof(page), 0) != sizeof(page) || fsync(journal_file)) exit(1);
+  static char entries[kJournalBytes];
+  if (pwrite(journal_file, entries, sizeof(entries), 0) != sizeof(entries) || fsync(journal_file)) exit(1);
 }
 
 static int ms_of_second(void) {
@@ -157,7 +157,7 @@ static void* keep_journal(void* unused) {
   prctl(PR_SET_NAME, "journal");
   for (;;) {
     commit();
-    wait_for_work(2);
+    wait_for_work(30);
   }
   return unused;
 }
