@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# flamed-push against what receives in Pyroscope and in the OpenTelemetry collector: builds both from their Go modules, the
-# collector's in the last version with the old layout of samples and in the first one with the new. Each request must be
-# what flamed answers about the same time, to the sample.
+# flamed-push against what receives in Pyroscope, and against OpenTelemetry collectors: builds them from their Go modules,
+# the collector in the last version with the old layout of samples and in the first one with the new. What arrives, and
+# what the collectors hand on, must be what flamed answers about the same time, to the sample.
 #
 #   test/peers/push.sh BUILD_DIR
 #
@@ -21,8 +21,10 @@ fetch_toolchain
 for layout in otlp otlp-1.9; do
   module=go.mod
   [[ $layout == otlp ]] || module=$layout.mod
-  (cd "$source_dir/test/peers/receiver" &&
-    CGO_ENABLED=0 go build -trimpath -mod=readonly -modfile="$module" -o "$work/receiver-$layout" .)
+  for program in receiver collector; do
+    (cd "$source_dir/test/peers/$program" &&
+      CGO_ENABLED=0 go build -trimpath -mod=readonly -modfile="$module" -o "$work/$program-$layout" .)
+  done
 done
 
 readonly victim=$build_dir/test/kernel/victims/victim_known_chain socket=$temporary/flamed.sock
@@ -36,26 +38,51 @@ await "http://127.0.0.1:$port/readyz" --fail
 sleep 5 # until its stacks are walked and named
 
 readonly push=/push.v1.PusherService/Push profiles=/v1development/profiles
-new=$(free_port)
-old=$(free_port)
-receive() { # receive LAYOUT PORT PATHS
+pyroscope=$(free_port)
+receivers=()
+receive() { # receive LAYOUT PORT PATH
   "$work/receiver-$1" -listen "127.0.0.1:$2" -flamed "http://127.0.0.1:$port" -exe "$victim" -paths "$3" &
+  receivers+=($!)
+  started+=($!)
 }
-receive otlp "$new" "$push,$profiles"
-receivers=($!)
-receive otlp-1.9 "$old" "$profiles"
-receivers+=($!)
-started+=("${receivers[@]}")
+# Starts a collector, and a receiver behind it: sets collector, its port.
+collect() { # collect LAYOUT
+  local behind
+  behind=$(free_port)
+  receive "$1" "$behind" "$profiles"
+  collector=$(free_port)
+  cat >"$temporary/$1.yaml" <<EOF
+receivers: { otlp: { protocols: { http: { endpoint: "127.0.0.1:$collector" } } } }
+exporters:
+  debug: { verbosity: detailed, use_internal_logger: false, output_paths: ["$work/collector-$1.out"] }
+  otlp_http: { profiles_endpoint: "http://127.0.0.1:$behind$profiles" }
+service:
+  telemetry: { metrics: { level: none } }
+  pipelines: { profiles: { receivers: [otlp], exporters: [debug, otlp_http] } }
+EOF
+  rm -f "$work/collector-$1.out"
+  "$work/collector-$1" --config "$temporary/$1.yaml" --feature-gates service.profilesSupport >"$work/collector-$1.log" 2>&1 &
+  started+=($!)
+  await "http://127.0.0.1:$collector"
+}
+receive otlp "$pyroscope" "$push"
+collect otlp
+new=$collector
+collect otlp-1.9
+old=$collector
 
 receiver() { # receiver NAME FORMAT PORT
   printf '{ "name": "%s", "format": "%s", "url": "http://127.0.0.1:%s", "interval": "5s", "measures": ["cpu"], "naming": "all",
     "select": { "exe": "%s" } }' "$1" "$2" "$3" "$victim"
 }
-printf '{ "socket": "%s", "receivers": [%s,\n%s,\n%s] }\n' "$socket" "$(receiver pyroscope pyroscope "$new")" \
+printf '{ "socket": "%s", "receivers": [%s,\n%s,\n%s] }\n' "$socket" "$(receiver pyroscope pyroscope "$pyroscope")" \
   "$(receiver collector otlp "$new")" "$(receiver collector-0-147 otlp-1.9 "$old")" >"$temporary/push.json"
 "$build_dir/push/flamed-push" --config "$temporary/push.json" --state "$temporary" >"$work/push.log" 2>&1 &
 started+=($!)
 for receiver in "${receivers[@]}"; do
-  wait "$receiver" || fail "a receiver got something else, see above and $work/push.log"
+  wait "$receiver" || fail "a receiver got something else, see above, $work/push.log and $work/collector-*.log"
+done
+for layout in otlp otlp-1.9; do
+  grep -q work_two "$work/collector-$layout.out" || fail "the collector shows no names, see $work/collector-$layout.out"
 done
 echo "peers: nothing wrong"
