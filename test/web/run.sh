@@ -92,6 +92,15 @@ start_daemon() { # start_daemon [FLAG...]: sets url
   wait_until_ready "$url" "$!" || { cat "$place/flamed.log" >&2; exit 1; }
 }
 
+# What is stored without names stays so, if the programs have ended.
+wait_until_named() { # wait_until_named PID FUNCTION
+  local deadline=$((SECONDS + 60))
+  until curl --silent --fail "$url/profile?format=folded&pid=$1" | grep "$2" >/dev/null; do
+    ((SECONDS < deadline)) || { echo "$2 is not named after 60 s" >&2; return 1; }
+    sleep 0.5
+  done
+}
+
 # A control group whose path says that it is a container's: sets group, to nothing if there can be none. Of the hierarchies
 # without controllers, or of the only one.
 make_group() { # make_group NAME
@@ -184,6 +193,8 @@ case $mode in
     start_daemon "${options[@]}" "$place/history-recorded"
     recorded_from=$(date +%s)
     sleep 15
+    wait_until_named "$checkout" price_with_tax
+    [[ -z $java ]] || wait_until_named "$java" Stock.scan
     end_child "${started[-1]}"
     unset 'started[-1]'
     # A week and more, at noon of yesterday, an hour and some minutes before.

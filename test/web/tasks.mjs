@@ -55,7 +55,7 @@ export const theListIsTested = () => describe("the list of tasks in the docs", (
 export const click = (selector) => (page) => answered(page, () => page.click(typeof selector === "function" ? selector() : selector));
 export const press = (key) => (page) => answered(page, () => page.keyboard.press(key));
 export const type = (field, written) => (page) => answered(page, async () => {
-  await page.fill(field, typeof written === "function" ? written() : written);
+  await page.fill(field, typeof written === "function" ? await written() : written);
   await page.press(field, "Enter");
 });
 export const select = (selector, value) => (page) => answered(page, () => page.selectOption(selector, value));

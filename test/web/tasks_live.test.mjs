@@ -72,29 +72,37 @@ describe("with three actions at most, over a running daemon", () => {
   const service = click(`[data-id^="${checkout}@"]`);
   const ofJava = { lacking: noJava };
 
-  // The second that was over a few seconds ago, so that all its samples are stored.
+  // A second that was over a few seconds ago, so that all its samples are stored, and in which the function came to run: on
+  // a busy machine it may not in each.
   let second;
   const clock = (ms) => new Date(ms).toISOString().slice(11, 19);
-  const aSecond = (parts) => time(() => {
-    second = Math.floor(Date.now() / 1000 - 5) * 1000;
-    return `${clock(second)} - ${parts === undefined ? clock(second + 1000) : clock(second) + parts}`;
+  const aSecond = (pid, name, parts) => time(async () => {
+    const last = Math.floor(Date.now() / 1000 - 5);
+    for (let ago = 0; ago < 30; ago++) {
+      const folded = await (await fetch(`${url}/profile?format=folded&pid=${pid}&from=${last - ago}&to=${last - ago + 1}`)).text();
+      const lines = folded.split("\n").filter((line) => line.includes(name));
+      if (lines.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(" "))), 0) < 5) continue;
+      second = (last - ago) * 1000;
+      return `${clock(second)} - ${parts === undefined ? clock(second + 1000) : clock(second) + parts}`;
+    }
+    return assert.fail(`${name} has not run for 30 s`);
   });
   const valueOf = async (page, name) => (await mirror(page)).filter((frame) => frame.name === name).reduce((sum, { value }) => sum + value, 0);
 
   describe("in the order of time", () => {
-    task("What was this thread doing at 14:03:11?", [aSecond(".4"), service, view("time")], async (page) => {
+    task("What was this thread doing at 14:03:11?", [aSecond(checkout, "price_with_tax", ".4"), service, view("time")], async (page) => {
       await order(page);
       assert.ok((await text(page, "#order-head")).startsWith(`worker${clock(second)}`), await text(page, "#order-head"));
       assert.ok(!(await names(page)).some((name) => ["parse_json", "send_answers", "audit"].includes(name)), (await names(page)).join());
       const [priced, found] = [await timeOf(page, "price_with_tax"), await timeOf(page, "find_rate")];
       assert.ok(found > 0 && priced > 2 * found, `${priced} us ${found} us`);
     });
-    task("When in a second does the service write its answers?", [aSecond(), service, view("time")], async (page) => {
+    task("When in a second does the service write its answers?", [aSecond(checkout, "send_answers"), service, view("time")], async (page) => {
       await order(page);
       const places = await placesOf(page, "send_answers");
       assert.ok(isWithin(places, 850 - LATE_MS, 980 + LATE_MS), JSON.stringify(places));
     });
-    task("Did the stock service work all the time, or with breaks?", [aSecond(), java, view("time")], async (page) => {
+    task("Did the stock service work all the time, or with breaks?", [aSecond(stock, "Stock.scan"), java, view("time")], async (page) => {
       await order(page);
       const places = await placesOf(page, "Stock.scan");
       assert.ok(isWithin(places, 0, 200 + LATE_MS), JSON.stringify(places));
@@ -232,7 +240,8 @@ describe("with three actions at most, over a running daemon", () => {
     task("Was it like this last Tuesday?", [service, show("#compare-button"), click('#compare .entry:has-text("a week ago")')], async (page) => {
       assert.equal((await query(page)).base_ago, "7d");
       assert.match(await said(page, "audit"), /^audit, from 0 % to \d.* %, significant$/);
-      assert.match(await said(page, "price_with_tax"), /^price_with_tax, from [2-7]\d.* % to [2-7]\d.* %/);
+      const shares = (await said(page, "price_with_tax")).match(/^price_with_tax, from ([\d.]+) % to ([\d.]+) %/)?.slice(1).map(Number) ?? [];
+      assert.ok(Math.max(...shares) < 2 * Math.min(...shares), shares.join());
     });
   });
 

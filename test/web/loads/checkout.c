@@ -7,13 +7,15 @@
  *   reporter    400 to 550 make_report()
  *   holder      holds a lock nearly all the time
  *   session-1   wants the lock, as does session-2, in lock_session()
- *   journal     commit(): writes some MiB to a file of the current folder, and fsync, so that even a fast disk takes a while
+ *   journal     commit(): writes some MiB past the page cache to a file of the current folder, which even a fast disk
+ *               takes a while for, and fsync
  *   checkout    the main thread, 980 to 1000 look_around()
  *
  * Otherwise they wait for work, which never comes.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -25,7 +27,7 @@
 
 #define NOINLINE __attribute__((noinline, noclone))
 
-enum { kRounds = 20000, kAnswerBytes = 16384, kJournalBytes = 4 << 20 };
+enum { kRounds = 20000, kAnswerBytes = 16384, kJournalBytes = 8 << 20 };
 
 static volatile unsigned long total;
 static volatile sig_atomic_t signalled;
@@ -81,7 +83,7 @@ NOINLINE static void lock_session(void) {
 }
 
 NOINLINE static void commit(void) {
-  static char entries[kJournalBytes];
+  static _Alignas(4096) char entries[kJournalBytes];
   if (pwrite(journal_file, entries, sizeof(entries), 0) != sizeof(entries) || fsync(journal_file)) exit(1);
 }
 
@@ -180,6 +182,7 @@ int main(void) {
   journal_file = mkstemp(name);
   if (journal_file < 0) return 1;
   unlink(name);
+  fcntl(journal_file, F_SETFL, O_DIRECT); /* where the file system can */
   connect_to_itself();
   signal(SIGUSR1, on_signal);
   pthread_t thread;
