@@ -14,7 +14,7 @@ constexpr std::size_t kAtOnce = 256;
 constexpr std::size_t kAskedAgain = 256;
 constexpr std::size_t kMostUnknown = std::size_t{1} << 16;
 constexpr std::int64_t kLongestNs = 15 * kNsPerSecond;
-constexpr std::int64_t kLongestAtEndNs = kNsPerSecond;
+constexpr std::int64_t kLongestAtEndNs = 3 * kNsPerSecond;
 
 bool has_code(const Frame& frame) { return frame.module != kTruncatedModule && frame.module != kHiddenModule; }
 

@@ -34,7 +34,7 @@ class FrameNames {
   void begin_session();
   /// New frames, with numbers from `first` on.
   void add(std::uint32_t first, std::span<const Frame> frames);
-  /// Names that are new, or better than before. Once `stop` is requested, only what takes no more than a second.
+  /// Names that are new, or better than before. Once `stop` is requested, only what takes no more than three seconds.
   std::vector<archive::Name> take(const std::stop_token& stop);
 
  private:

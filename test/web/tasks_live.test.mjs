@@ -69,7 +69,8 @@ describe("with three actions at most, over a running daemon", () => {
   afterEach(() => page.close());
 
   const task = tasksOn(async (chosen) => ({ page: chosen === null ? page : await browser.page(new URL(url).origin, { ...SCREEN, ...chosen }), url }));
-  const service = click(`[data-id^="${checkout}@"]`);
+  // On a busy machine it is not among the first of the list.
+  const service = type("#process-filter", "checkout");
   const ofJava = { lacking: noJava };
 
   // A second that was over a few seconds ago, so that all its samples are stored, and in which the function came to run: on
@@ -259,7 +260,7 @@ describe("with three actions at most, over a running daemon", () => {
   });
 
   describe("by phone or keyboard", () => {
-    task("On a phone: what does the busiest service do?", [service, view("table")], async (page) => {
+    task("On a phone: what does the busiest service do?", [click(`[data-id^="${checkout}@"]`), view("table")], async (page) => {
       await page.waitForSelector(".rows [data-index='0']");
       assert.match(await text(page, '.rows [data-index="0"]'), /^price_with_tax/);
       assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), "the page scrolls sideways");
