@@ -17,7 +17,6 @@ here=$(cd "$(dirname "$(readlink -f "$0")")" && pwd)
 build_dir=$(realpath "${1:?usage: run.sh BUILD_DIR [KERNEL...]}")
 shift
 readonly here build_dir work_dir=$build_dir/vm
-readonly boot_limit_s=${VM_LIMIT_S:-1500}
 readonly programs_limit_s=600
 
 # The releases whose kernels are booted: 5.10, 6.1, 6.12, and the newest one of backports.
@@ -36,6 +35,9 @@ for tool in cpio mmdebstrap unshare qemu-system-x86_64 mke2fs python3 strip; do
   command -v "$tool" >/dev/null || die "this needs $tool: apt-get install mmdebstrap cpio qemu-system-x86 e2fsprogs binutils python3"
 done
 [[ -x $build_dir/flamed && -x $build_dir/test/kernel/kernel_tests ]] || die "nothing is built in $build_dir: run ./dev test first"
+
+# shellcheck source=test/vm/machine.sh
+source "$here/machine.sh"
 
 # The packages with the shared libraries of the built programs. Searched by file name, since packages and the dynamic
 # linker disagree on /lib and /usr/lib.
@@ -74,7 +76,7 @@ make_disk() { # make_disk TREE DISK
   DESTDIR=$1 meson install -C "$build_dir" --no-rebuild --quiet
   chroot "$1" systemd-sysusers
   mkdir -p "$tests/victims"
-  cp "$build_dir/test/kernel/kernel_tests" "$here/guest.sh" "$tests/"
+  cp "$build_dir/test/kernel/kernel_tests" "$here/guest.sh" "$here/guest_support.sh" "$tests/"
   find "$build_dir/test/kernel/victims" -maxdepth 1 -type f -exec cp -t "$tests/victims" {} +
   # Daemons and tests with the kernel programs of each compiler.
   mkdir -p "$tests/compilers"
@@ -116,35 +118,13 @@ load_programs() { # load_programs RELEASE LOG
   ! grep -q '^FAIL' "$2"
 }
 
-# Emulated with one thread for each of the guest's CPUs. The guest's output is on its second serial line. A kernel panic
-# ends the machine (-no-reboot). On a busy host some kernels panicked because their timer seemed not to work, and 6.12's
-# memory allocator did because QEMU 7.2 corrupts the flags of cmpxchg16b, so neither is used.
-readonly machine=(-accel "tcg,thread=multi" -cpu "max,-cx16" -smp 2 -m 2048 -nodefaults -nographic -no-reboot)
-
-boot() { # boot DISK KERNEL_RELEASE LOG
-  local status=0 stretch arguments limit_s
-  # The number of processes that share a CPU here stretches the guest's one short time limit, and that of the whole run.
-  stretch=$(awk -v cpus="$(nproc)" '{ print ($1 > cpus ? int($1 / cpus + 0.5) : 1) }' /proc/loadavg)
-  arguments="root=/dev/vda rw console=ttyS0 loglevel=4 no_timer_check panic=-1 systemd.mask=serial-getty@ttyS0.service"
-  arguments+=" flamed.stretch=$stretch"
-  limit_s=$((boot_limit_s * stretch))
-  timeout --kill-after=5 "$limit_s" qemu-system-x86_64 "${machine[@]}" \
-    -kernel "$work_dir/boot/vmlinuz-$2" -initrd "$work_dir/boot/initrd.img-$2" \
-    -append "$arguments" \
-    -drive "file=$1,format=raw,if=virtio,cache=unsafe" -device virtio-rng-pci \
-    -serial "file:$3.console" -serial "file:$3" || status=$?
-  ((status == 0)) || echo "FAIL the machine did not end by itself within $limit_s s (status $status)" >>"$3"
-}
-
 # Boots the whole tree with this kernel. Its checks are printed when it has ended.
 run_guest() { # run_guest RELEASE LOG
   rm -f "$2" "$2.console"
   cp --sparse=always "$work_dir/disk" "$work_dir/disk.$1"
-  boot "$work_dir/disk.$1" "$1" "$2"
+  boot "$work_dir/disk.$1" "$work_dir/boot/vmlinuz-$1" "$work_dir/boot/initrd.img-$1" "$2"
   [[ ${VM_KEEP:-} == 1 ]] || rm -f "$work_dir/disk.$1"
-  cat "$2"
-  grep -q '^END' "$2" || echo "FAIL the guest's tests did not come to their end; see $2.console" | tee -a "$2"
-  ! grep -q '^FAIL' "$2"
+  has_passed "$2"
 }
 
 main() {

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# The emulated machine, for scripts that boot it.
+
+readonly boot_limit_s=${VM_LIMIT_S:-1500}
+
+# Emulated with one thread for each of the guest's CPUs. The guest's output is on its second serial line. A kernel panic
+# ends the machine (-no-reboot). On a busy host some kernels panicked because their timer seemed not to work, and 6.12's
+# memory allocator did because QEMU 7.2 corrupts the flags of cmpxchg16b, so neither is used.
+# shellcheck disable=SC2034  # Scripts that source this use it.
+readonly machine=(-accel "tcg,thread=multi" -cpu "max,-cx16" -smp 2 -m 2048 -nodefaults -nographic -no-reboot)
+
+boot() { # boot DISK KERNEL INITRD LOG: until the guest ends
+  local status=0 stretch arguments limit_s
+  # The number of processes that share a CPU here stretches the guest's one short time limit, and that of the whole run.
+  stretch=$(awk -v cpus="$(nproc)" '{ print ($1 > cpus ? int($1 / cpus + 0.5) : 1) }' /proc/loadavg)
+  arguments="root=/dev/vda rw console=ttyS0 loglevel=4 no_timer_check panic=-1 systemd.mask=serial-getty@ttyS0.service"
+  arguments+=" flamed.stretch=$stretch"
+  limit_s=$((boot_limit_s * stretch))
+  timeout --kill-after=5 "$limit_s" qemu-system-x86_64 "${machine[@]}" -kernel "$2" -initrd "$3" -append "$arguments" \
+    -drive "file=$1,format=raw,if=virtio,cache=unsafe" -device virtio-rng-pci \
+    -serial "file:$4.console" -serial "file:$4" || status=$?
+  ((status == 0)) || echo "FAIL the machine did not end by itself within $limit_s s (status $status)" >>"$4"
+}
+
+# Whether the guest came to its end, and nothing failed there. Prints what it said.
+has_passed() { # has_passed LOG
+  cat "$1"
+  grep -q '^END' "$1" || echo "FAIL the guest's tests did not come to their end; see $1.console" | tee -a "$1"
+  ! grep -q '^FAIL' "$1"
+}

@@ -1,0 +1,98 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Inside the virtual machine: flamed's package on a running system without network. `old.deb` is `new.deb` with a lower
+# version; `installed`, if it is there, is what `meson install` puts into place.
+set -uo pipefail
+export DEBIAN_FRONTEND=noninteractive
+# shellcheck source=test/vm/guest_support.sh
+source /opt/flamed-tests/guest_support.sh
+readonly config=/etc/flamed/flamed.json history=/var/lib/flamed/history
+readonly setting=/proc/sys/kernel/perf_event_paranoid
+new_version=$(dpkg-deb --field new.deb Version)
+readonly new_version
+
+has_setting() { [[ $(<"$setting") == "$1" ]]; }
+not() { ! "$@"; }
+version() { dpkg-query -W -f '${Version}' flamed; }
+installs() { # installs DEB: without questions, and the service answers without more ado
+  local said
+  said=$(dpkg --install "$1" </dev/null 2>&1) && systemctl is-active flamed && within 30 answers && samples_flow && return
+  echo "$said"
+  journalctl --no-pager --quiet --output cat --unit flamed | tail -n 20
+  return 1
+}
+
+# An answer about whole minutes that are over, from history: memory begins with the daemon.
+past=''
+ask_past() { curl -sf "$url/profile?$past"; }
+is_asked() {
+  local minute=$(($(date +%s) / 60 * 60))
+  while :; do :; done &
+  local busy=$!
+  sleep $((minute + 185 - $(date +%s)))
+  kill "$busy"
+  past="from=$((minute + 60))&to=$((minute + 120))"
+  ask_past >before.json && (($(wc -c <before.json) > 500)) && grep -q '"samples":[1-9]' before.json
+}
+is_as_before() { ask_past >after.json && cmp before.json after.json; }
+is_answered_as_before() { within 30 is_as_before; }
+
+echo "NOTE $(uname -r), systemd $(systemctl --version | sed -n '1s/systemd \([0-9]*\).*/\1/p')"
+
+echo "--- installation"
+check "Debian's kernel has the setting 3" has_setting 3
+check "the package installs, and the service answers at once" installs old.deb
+check "the setting is 2" has_setting 2
+check "the service starts at each boot" systemctl is-enabled flamed
+check "the program runs as its own user" test "$(stat -c %U "/proc/$(main_pid)")" = flamed
+
+echo "--- update"
+check "there is a past" is_asked
+printf '%s\n' '{ "frequency_hz": 49 }' >"$config"
+before_update=$(main_pid)
+check "an update installs, and the service answers at once" installs new.deb
+check "its version is the new one" test "$(version)" = "$new_version"
+check "another daemon runs" test "$(main_pid)" != "$before_update"
+check "the edited configuration stays" grep -q 49 "$config"
+check "and is in force" grep -q '"frequency_hz":49[,}]' < <(curl -sf "$url/healthz")
+check "the past is answered byte for byte" is_answered_as_before
+
+echo "--- removal"
+check "it is removed" dpkg --remove flamed
+check "nothing of it runs" not pgrep -u flamed
+check "the program is gone" not test -e /usr/bin/flamed
+check "the setting is 3 again" has_setting 3
+check "the configuration stays" grep -q 49 "$config"
+check "history stays" test -n "$(ls "$history")"
+check "it installs again" installs new.deb
+check "the setting is 2 again" has_setting 2
+check "the past is answered byte for byte again" is_answered_as_before
+
+echo "--- an administrator's setting"
+echo 1 >"$setting"
+check "an update of the package succeeds" installs new.deb
+check "a lower setting stays" has_setting 1
+
+echo "--- purge"
+check "it is purged" dpkg --purge flamed
+check "the setting stays" has_setting 1
+left=$(find / -xdev -iname '*flamed*' -not -path '/opt/*' -not -path '/etc/systemd/system/*flamed-tests*' -not -path '/tmp/*')
+check "nothing is left ($left)" test -z "$left"
+check "but the user" getent passwd flamed
+
+if [[ -d installed ]]; then
+  echo "--- from meson install to the package"
+  tar -C installed -c . | tar -x --keep-directory-symlink -C /
+  systemd-sysusers
+  echo 2 >"$setting"
+  systemctl daemon-reload
+  check "the installed tree's service starts" service_starts
+  check "from its own place" grep -q '^/usr/local/bin/flamed$' < <(readlink "/proc/$(main_pid)/exe")
+  check "there is a past" is_asked
+  check "the package installs over it" installs new.deb
+  systemctl restart flamed
+  within 30 answers
+  check "the package's program runs" grep -q '^/usr/bin/flamed$' < <(readlink "/proc/$(main_pid)/exe")
+  check "the past is answered byte for byte" is_answered_as_before
+fi
+echo END
