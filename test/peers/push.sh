@@ -2,16 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 # flamed-push against what receives in Pyroscope, and against OpenTelemetry collectors: builds them from their Go modules,
 # the collector in the last version with the old layout of samples and in the first one with the new. What arrives, and
-# what the collectors hand on, must be what flamed answers about the same time, to the sample.
+# what the collectors hand on, must be what flamed answers about the same time, to the sample, also of the time when the
+# receivers were not there yet.
 #
-#   test/peers/push.sh BUILD_DIR
+#   test/peers/push.sh BUILD_DIR [SECONDS]   SECONDS: how long they are not there, 20 by default
 #
 # Needs root, any Go, curl, and a built flamed with flamed-push and the kernel tests' programs.
 set -euo pipefail
 
 source_dir=$(cd "$(dirname "$(readlink -f "$0")")/../.." && pwd)
-build_dir=$(readlink -f "${1:?usage: push.sh BUILD_DIR}")
-readonly source_dir build_dir
+build_dir=$(readlink -f "${1:?usage: push.sh BUILD_DIR [SECONDS]}")
+readonly source_dir build_dir down_s=${2:-20}
 readonly work=$build_dir/peers
 mkdir -p "$work"
 # shellcheck source=test/peers/support.sh
@@ -39,38 +40,8 @@ sleep 5 # until its stacks are walked and named
 
 readonly push=/push.v1.PusherService/Push profiles=/v1development/profiles
 pyroscope=$(free_port)
-receivers=()
-receive() { # receive LAYOUT PORT PATH
-  "$work/receiver-$1" -listen "127.0.0.1:$2" -flamed "http://127.0.0.1:$port" -exe "$victim" -paths "$3" &
-  receivers+=($!)
-  started+=($!)
-}
-# Starts a collector, and a receiver behind it: sets collector, its port.
-collect() { # collect LAYOUT
-  local behind
-  behind=$(free_port)
-  receive "$1" "$behind" "$profiles"
-  collector=$(free_port)
-  cat >"$temporary/$1.yaml" <<EOF
-receivers: { otlp: { protocols: { http: { endpoint: "127.0.0.1:$collector" } } } }
-exporters:
-  debug: { verbosity: detailed, use_internal_logger: false, output_paths: ["$work/collector-$1.out"] }
-  otlp_http: { profiles_endpoint: "http://127.0.0.1:$behind$profiles" }
-service:
-  telemetry: { metrics: { level: none } }
-  pipelines: { profiles: { receivers: [otlp], exporters: [debug, otlp_http] } }
-EOF
-  rm -f "$work/collector-$1.out"
-  "$work/collector-$1" --config "$temporary/$1.yaml" --feature-gates service.profilesSupport >"$work/collector-$1.log" 2>&1 &
-  started+=($!)
-  await "http://127.0.0.1:$collector"
-}
-receive otlp "$pyroscope" "$push"
-collect otlp
-new=$collector
-collect otlp-1.9
-old=$collector
-
+new=$(free_port)
+old=$(free_port)
 receiver() { # receiver NAME FORMAT PORT
   printf '{ "name": "%s", "format": "%s", "url": "http://127.0.0.1:%s", "interval": "5s", "measures": ["cpu"], "naming": "all",
     "select": { "exe": "%s" } }' "$1" "$2" "$3" "$victim"
@@ -79,6 +50,37 @@ printf '{ "socket": "%s", "receivers": [%s,\n%s,\n%s] }\n' "$socket" "$(receiver
   "$(receiver collector otlp "$new")" "$(receiver collector-0-147 otlp-1.9 "$old")" >"$temporary/push.json"
 "$build_dir/push/flamed-push" --config "$temporary/push.json" --state "$temporary" >"$work/push.log" 2>&1 &
 started+=($!)
+sleep 6
+first_ms=$(date +%s%3N) # what is sent from now on may not be lost
+sleep "$down_s"
+
+receivers=()
+receive() { # receive LAYOUT PORT PATH
+  "$work/receiver-$1" -listen "127.0.0.1:$2" -flamed "http://127.0.0.1:$port" -exe "$victim" -path "$3" -from "$first_ms" &
+  receivers+=($!)
+  started+=($!)
+}
+collect() { # collect LAYOUT PORT: a collector, and a receiver behind it
+  local behind
+  behind=$(free_port)
+  receive "$1" "$behind" "$profiles"
+  cat >"$temporary/$1.yaml" <<EOF
+receivers: { otlp: { protocols: { http: { endpoint: "127.0.0.1:$2" } } } }
+exporters:
+  debug: { verbosity: detailed, use_internal_logger: false, output_paths: ["$work/collector-$1.out"] }
+  otlp_http: { profiles_endpoint: "http://127.0.0.1:$behind$profiles", sending_queue: { num_consumers: 1 } }
+service:
+  telemetry: { metrics: { level: none } }
+  pipelines: { profiles: { receivers: [otlp], exporters: [debug, otlp_http] } }
+EOF
+  rm -f "$work/collector-$1.out"
+  "$work/collector-$1" --config "$temporary/$1.yaml" --feature-gates service.profilesSupport >"$work/collector-$1.log" 2>&1 &
+  started+=($!)
+}
+receive otlp "$pyroscope" "$push"
+collect otlp "$new"
+collect otlp-1.9 "$old"
+
 for receiver in "${receivers[@]}"; do
   wait "$receiver" || fail "a receiver got something else, see above, $work/push.log and $work/collector-*.log"
 done

@@ -3,9 +3,10 @@
 // What receives profiles in Pyroscope and in the OpenTelemetry collector, from their own Go modules: takes requests of
 // flamed-push, and compares each with flamed's own answer about the same time.
 //
-//	receiver -listen ADDRESS -flamed URL -exe PATH -paths PATH[,PATH]
+//	receiver -listen ADDRESS -flamed URL -exe PATH -path PATH [-from MS]
 //
-// Ends once each path has got three requests, with 1 if any of them was not as flamed answers.
+// Each request must begin where the one before ended, and the first one not after -from. Ends after three requests that
+// end after the start of this program, with 1 if any was not as flamed answers.
 package main
 
 import (
@@ -17,6 +18,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"net/http"
 	"net/url"
 	"os"
@@ -42,7 +44,8 @@ var (
 	listen = flag.String("listen", "", "address")
 	flamed = flag.String("flamed", "", "flamed itself, for its own answers")
 	exe    = flag.String("exe", "", "the program whose profiles are sent")
-	paths  = flag.String("paths", "", "where requests are expected")
+	path   = flag.String("path", "", "where requests are expected")
+	from   = flag.Int64("from", math.MaxInt64, "since when everything has to come, in Unix milliseconds")
 )
 
 // received is one request, or why it could not be read.
@@ -112,7 +115,7 @@ func readPush(request *pushv1.PushRequest) (got received, err error) {
 		got.stacks[strings.TrimSuffix(stack, ";")] += sample.Value[0]
 	}
 	got.fromMs = profile.TimeNanos / 1e6
-	got.toMs = got.fromMs + profile.DurationNanos/1e6
+	got.toMs = (profile.TimeNanos + profile.DurationNanos) / 1e6
 	return got, nil
 }
 
@@ -139,7 +142,7 @@ func readOtlp(encoded []byte) (got received, err error) {
 		got.stacks[foldedStack(dictionary, sample.StackIndex())] += sample.Values().At(0)
 	}
 	got.fromMs = int64(profile.Time()) / 1e6
-	got.toMs = got.fromMs + int64(profile.DurationNano())/1e6
+	got.toMs = (int64(profile.Time()) + int64(profile.DurationNano())) / 1e6
 	return got, nil
 }
 
@@ -228,7 +231,8 @@ func check(got received) error {
 	for _, count := range stacks {
 		samples += count
 	}
-	fmt.Printf("ok   %s: %s, %d stacks, %d samples\n", got.path, got.service, len(stacks), samples)
+	fmt.Printf("ok   %s: %s, %.3f s, %d stacks, %d samples\n", got.path, got.service, float64(got.toMs-got.fromMs)/1e3,
+		len(stacks), samples)
 	return nil
 }
 
@@ -242,23 +246,31 @@ func main() {
 		fmt.Fprintln(os.Stderr, http.ListenAndServe(*listen, mux))
 		os.Exit(1)
 	}()
-	missing := map[string]int{}
-	for _, path := range strings.Split(*paths, ",") {
-		missing[path] = wanted
-	}
-	late := time.After(2 * time.Minute)
-	for len(missing) > 0 {
+	began := time.Now().UnixMilli()
+	late := time.After(5 * time.Minute)
+	var last received
+	for missing := wanted; missing > 0; {
 		select {
 		case got := <-all:
-			if err := check(got); err != nil {
+			err := check(got)
+			switch {
+			case err != nil:
+			case got.path != *path:
+				err = errors.New("is not where requests are expected")
+			case last.path == "" && got.fromMs > *from:
+				err = fmt.Errorf("the first request begins %d ms late", got.fromMs-*from)
+			case last.path != "" && got.fromMs != last.toMs:
+				err = fmt.Errorf("%d ms are missing before %d", got.fromMs-last.toMs, got.fromMs)
+			}
+			if err != nil {
 				fmt.Println("FAIL", got.path, err)
 				os.Exit(1)
 			}
-			if missing[got.path]--; missing[got.path] <= 0 {
-				delete(missing, got.path)
+			if last = got; got.toMs > began {
+				missing--
 			}
 		case <-late:
-			fmt.Println("FAIL nothing more came; requests missing, by path:", missing)
+			fmt.Println("FAIL nothing more came to", *path)
 			os.Exit(1)
 		}
 	}
