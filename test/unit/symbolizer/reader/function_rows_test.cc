@@ -16,6 +16,16 @@
 namespace flamed::symbolizer {
 namespace {
 
+/// No rule, or that of arm64's PLT stubs, which no record describes.
+bool needs_no_record(const unwinder::Rule& rule) {
+  unwinder::Rule of_stubs;
+#if defined(__aarch64__)
+  of_stubs.cfa = unwinder::CfaKind::kSpOffset;
+  of_stubs.ra = unwinder::RaKind::kInLr;
+#endif
+  return rule == unwinder::Rule{} || rule == of_stubs;
+}
+
 TEST_CASE("rows of single functions are those of the whole file") {
   const std::string path = GENERATE("/proc/self/exe", "/usr/bin/python3", "/usr/bin/openssl");
   const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -23,6 +33,7 @@ TEST_CASE("rows of single functions are those of the whole file") {
   const Result<SourcedRows> read = read_module_rows(file.get());
   REQUIRE(read);
   const unwinder::UnwindRows& all = read->rows;
+  if (path != "/proc/self/exe" && all.rows.empty()) return;  // of another processor, which emulates this one
   REQUIRE(all.rows.size() > 1000);
   std::vector<std::uint64_t> offsets;
   for (std::size_t i = 0; i < all.rows.size(); i += all.rows.size() / 500) {
@@ -35,7 +46,7 @@ TEST_CASE("rows of single functions are those of the whole file") {
   for (std::size_t i = 0; i < offsets.size(); ++i) {
     const unwinder::UnwindRows& rows = (*functions)[i];
     if (rows.rows.empty()) {
-      CHECK(all.find(offsets[i]) == unwinder::Rule{});
+      CHECK(needs_no_record(all.find(offsets[i])));
       continue;
     }
     ++described;
