@@ -192,14 +192,14 @@ case $mode in
     options=(--waits on --cpu-budget off --history)
     start_daemon "${options[@]}" "$place/history-recorded"
     recorded_from=$(date +%s)
-    sleep 15
+    sleep 40 # a minute is named and written after 35 s
     wait_until_named "$checkout" price_with_tax
     [[ -z $java ]] || wait_until_named "$java" Stock.scan
     end_child "${started[-1]}"
     unset 'started[-1]'
     # A week and more, at noon of yesterday, an hour and some minutes before.
     noon=$(date --utc --date='yesterday 12:01' +%s)
-    "$move_history" "$place/history-recorded" "$place/history" $((8 * 86400)) $((7 * 86400)) $((recorded_from - noon)) 3600 420
+    "$move_history" "$place/history-recorded" "$place/history" $((8 * 86400)) $((7 * 86400)) $((recorded_from - noon)) 3600 360
 
     # What is new.
     start_daemon "${options[@]}" "$place/history"
