@@ -28,7 +28,9 @@ for layout in otlp otlp-1.9; do
   done
 done
 
-readonly victim=$build_dir/test/kernel/victims/victim_known_chain socket=$temporary/flamed.sock
+# A copy, which no other test runs.
+readonly victim=$temporary/victim_known_chain socket=$temporary/flamed.sock
+cp "$build_dir/test/kernel/victims/victim_known_chain" "$victim"
 port=$(free_port)
 "$build_dir/flamed" --listen "127.0.0.1:$port" --listen "unix:$socket" --cpu-budget off --history off \
   >"$work/flamed.log" 2>&1 &
