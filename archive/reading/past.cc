@@ -42,7 +42,7 @@ bool overlap(const Row& row, const store::WallWindow& window) {
 }
 
 /// A byte of a database of minutes takes so many in memory.
-constexpr std::uint64_t kUnpacked = 10;
+constexpr std::uint64_t kUnpacked = 13;
 
 /// Of a window, so much must be on disk alone to be read from sums: of less, ten minutes are much, and memory has room
 /// for its minutes.
