@@ -51,7 +51,12 @@ struct Minute {
 /// Puts the pairs in their order, and returns where each went.
 std::vector<std::uint32_t> sort_pairs(std::vector<Pair>& pairs);
 
+class StackPlaces;
+
+/// Of version 1, which refers to stacks by their numbers.
 Result<std::vector<std::byte>> encode(const Minute& minute);
+/// Of version 2, which refers to them by their places and takes a third less. They have all that the minute refers to.
+Result<std::vector<std::byte>> encode(const Minute& minute, const StackPlaces& places);
 
 /// The sizes of the dictionary that a minute refers to.
 struct DictionarySize {
@@ -66,6 +71,10 @@ struct DictionarySize {
 
 /// An Error says what is wrong with the bytes, also if they refer to something that is not in the dictionary; with code
 /// ENOTSUP they have another version.
+Result<Minute> decode_minute(std::span<const std::byte> block, const StackPlaces& dictionary);
+/// Of version 1 alone, as sums have it.
 Result<Minute> decode_minute(std::span<const std::byte> block, const DictionarySize& dictionary);
+/// All but its pairs, whatever its dictionary.
+Result<Minute> decode_head(std::span<const std::byte> block);
 
 }  // namespace flamed::archive

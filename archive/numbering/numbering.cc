@@ -80,6 +80,7 @@ Numbering::Numbered Numbering::take(const store::Snapshot& snapshot, const store
     taken_.push_back({slot.sequence, hash_of(minute.pairs)});
     if (taken_.size() > kRemembered) taken_.pop_front();
   }
+  places_.add(additions_);
   numbered.additions = additions_;
   numbered.frames = std::exchange(added_frames_, {});
   return numbered;

@@ -5,7 +5,8 @@
 // forgets the numbers of ids that mean something else now.
 //
 // One thread. Between two minutes it holds views of the snapshot's tables: chunks that the store changes meanwhile are
-// kept twice. Besides that it takes 4 bytes for each id of the store.
+// kept twice. Besides that it takes 4 bytes for each id of the store, and
+// 6 to 10 for each stack of the session.
 #pragma once
 
 #include <cstddef>
@@ -20,6 +21,7 @@
 #include "archive/codec/additions.h"
 #include "archive/codec/minute.h"
 #include "archive/codec/samples.h"
+#include "archive/codec/stack_places.h"
 #include "base/identity.h"
 #include "store/ring/call_tree.h"
 #include "store/ring/process_table.h"
@@ -45,6 +47,8 @@ class Numbering {
   /// The slot is of the snapshot; snapshots and slots come in their order. Both values must be written, or no more of
   /// this session.
   Numbered take(const store::Snapshot& snapshot, const store::Slot& slot, Ending ending = Ending::kOver);
+  /// With the additions of the last call.
+  [[nodiscard]] const StackPlaces& places() const { return places_; }
 
   /// Of so many minutes that were taken last, single samples can be asked for.
   static constexpr std::size_t kRemembered = 16;
@@ -81,6 +85,7 @@ class Numbering {
   Numbers stacks_, frames_, threads_, processes_;
   std::unordered_map<ModuleId, std::uint32_t> modules_;
   DictionarySize size_;              ///< with additions_
+  StackPlaces places_;               ///< likewise
   Additions additions_;              ///< since the last minute that is over
   std::vector<Frame> added_frames_;  ///< since the last call
   bool goes_on_ = false;             ///< the last minute is not over

@@ -12,6 +12,7 @@
 #include "archive/codec/minute.h"
 #include "archive/codec/names.h"
 #include "archive/codec/samples.h"
+#include "archive/codec/stack_places.h"
 #include "archive/files/period_names.h"
 #include "archive/files/period_reader.h"
 
@@ -62,24 +63,24 @@ class FileCheck {
 
  private:
   Status check(PeriodReader& reader, const PeriodReader::MinuteRow& row) {
-    DictionarySize& size = sizes_[row.session];
-    Status read = reader.for_each_additions(row.session, row.id - 1, row.id,
-                                            [&](std::int64_t, std::span<const std::byte> block) -> Status {
-                                              const Result<Additions> additions = decode_additions(block, size);
-                                              if (!additions) return additions.error();
-                                              size = additions->after();
-                                              return {};
-                                            });
+    StackPlaces& places = places_[row.session];
+    Status read = reader.for_each_additions(
+        row.session, row.id - 1, row.id, [&](std::int64_t, std::span<const std::byte> block) -> Status {
+          const Result<Additions> additions = decode_additions(block, places.size());
+          if (!additions) return additions.error();
+          places.add(*additions);
+          return {};
+        });
     if (!read) return read;
     read = reader.names_of(row.id, [&](std::int64_t, std::span<const std::byte> block) -> Status {
-      const Result<std::vector<Name>> names = decode_names(block, size.frames);
+      const Result<std::vector<Name>> names = decode_names(block, places.size().frames);
       return names ? Status() : names.error();
     });
     if (!read) return read;
     bool has_pairs = false;
     read = reader.pairs_of(row.id, [&](std::int64_t, std::span<const std::byte> block) -> Status {
       has_pairs = true;
-      const Result<Minute> minute = decode_minute(block, size);
+      const Result<Minute> minute = decode_minute(block, places);
       if (!minute) return minute.error();
       if (minute->wall_start() != row.start || minute->wall_end() != row.end || minute->first != row.first) {
         return Error("it disagrees with its row");
@@ -112,7 +113,7 @@ class FileCheck {
 
   const std::string path_;
   Checked& into_;
-  std::map<std::int64_t, DictionarySize> sizes_;  ///< by session
+  std::map<std::int64_t, StackPlaces> places_;  ///< by session
 };
 
 }  // namespace

@@ -87,6 +87,7 @@ Result<bool> Coarsening::step() {
 
 Status Coarsening::begin_session(const MinuteIndex::SessionKey& session) {
   renumbering_.emplace(kAlways, Folding::kThreadsAndFrames);
+  places_ = {};
   read_until_ = 0;
   const MinuteIndex::Session& of = index_.session(session);
   into_->begin_session({of.boot_id, of.run, of.program, of.host});
@@ -102,7 +103,7 @@ Status Coarsening::begin_session(const MinuteIndex::SessionKey& session) {
 Status Coarsening::read_minute(const MinuteIndex::Row& row) {
   Status read = reader_->for_each_additions(
       row.session.id, read_until_, row.id, [&](std::int64_t, std::span<const std::byte> block) -> Status {
-        const Result<Additions> additions = decode_additions(block, renumbering_->known());
+        const Result<Additions> additions = decode_additions(block, renumbering_->known().size());
         if (!additions) return additions.error();
         renumbering_->add(*additions);
         if (new_sums_) {
@@ -146,9 +147,10 @@ Status Coarsening::read_minute(const MinuteIndex::Row& row) {
 Status Coarsening::write_stretch() {
   if (!stretch_) return {};
   const Renumbering::Renumbered numbered = renumbering_->take(*std::exchange(stretch_, std::nullopt));
+  places_.add(numbered.additions);
   const Result<std::vector<std::byte>> additions = encode(numbered.additions);
   if (!additions) return additions.error();
-  const Result<std::vector<std::byte>> pairs = encode(numbered.minute);
+  const Result<std::vector<std::byte>> pairs = encode(numbered.minute, places_);
   if (!pairs) return pairs.error();
   Result<std::vector<std::byte>> names = std::vector<std::byte>();
   if (!numbered.names.empty()) names = encode(std::span<const Name>(numbered.names));

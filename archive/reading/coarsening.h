@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "archive/codec/minute.h"
+#include "archive/codec/stack_places.h"
 #include "archive/files/period_file.h"
 #include "archive/files/period_reader.h"
 #include "archive/numbering/sums.h"
@@ -67,6 +68,7 @@ class Coarsening {
   Fd file_;
   std::unique_ptr<PeriodFile> into_;
   std::optional<Renumbering> renumbering_;  ///< of the session
+  StackPlaces places_;                      ///< in the new database, likewise
   std::int64_t read_until_ = 0;             ///< the row up to which its dictionary was read
   std::optional<Minute> stretch_;           ///< that was begun
   /// Of the session, if its sums are made anew.

@@ -98,7 +98,7 @@ class SessionCopy {
     if (read) {
       read = reader_.for_each_additions(
           session, 0, rows.back().id, [&](std::int64_t minute, std::span<const std::byte> block) -> Status {
-            const Result<Additions> additions = decode_additions(block, renumbering_.known());
+            const Result<Additions> additions = decode_additions(block, renumbering_.known().size());
             if (!additions) return additions.error();
             renumbering_.add(*additions);
             while (next != end && next->id < minute) miss(*next++, Error("its dictionary is missing"));
@@ -135,6 +135,7 @@ class SessionCopy {
     const Renumbering::Renumbered numbered = renumbering_.take(std::move(minute), std::move(samples));
     const Result<std::vector<std::byte>> additions = encode(numbered.additions);
     if (!additions) return additions.error();
+    // An older flamed can open it, too.
     const Result<std::vector<std::byte>> pairs = encode(numbered.minute);
     if (!pairs) return pairs.error();
     std::vector<std::byte> names;

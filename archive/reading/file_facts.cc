@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
-#include <limits>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -26,13 +25,11 @@ std::string printable(std::string_view host) {
   return text;
 }
 
-/// What a minute says of itself, whatever its dictionary.
+/// What a minute says of itself.
 Result<Minute> read_head(PeriodReader& reader, std::int64_t id) {
-  constexpr std::uint32_t kAny = std::numeric_limits<std::uint32_t>::max();
   Result<Minute> minute = Error("its block is missing", EBADMSG);
   const Status read = reader.pairs_of(id, [&](std::int64_t, std::span<const std::byte> block) -> Status {
-    minute =
-        decode_minute(block, {.modules = kAny, .frames = kAny, .stacks = kAny, .threads = kAny, .processes = kAny});
+    minute = decode_head(block);
     return {};
   });
   if (!read) return read.error();

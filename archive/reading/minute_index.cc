@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <limits>
+#include <thread>
 #include <utility>
 
 #include "archive/files/period_names.h"
@@ -169,12 +170,16 @@ Result<PeriodReader*> MinuteIndex::reader(const Period& file) {
 }
 
 std::future<MinuteIndex> read_index(std::string folder) {
-  return std::async(std::launch::async, [folder = std::move(folder)] {
+  std::promise<MinuteIndex> promise;
+  std::future<MinuteIndex> coming = promise.get_future();
+  // The future of std::async() would wait for a disk that does not answer when nobody wants the index any more.
+  std::thread([folder = std::move(folder), promise = std::move(promise)]() mutable {
     MinuteIndex index(folder);
     static_cast<void>(index.refresh());  // whoever uses it looks again
     index.close();
-    return index;
-  });
+    promise.set_value(std::move(index));
+  }).detach();
+  return coming;
 }
 
 }  // namespace flamed::archive

@@ -115,7 +115,7 @@ class MinuteIndex {
   std::uint32_t next_ordinal_ = 0, next_sum_ = 0;
 };
 
-/// Of a folder, read by a thread of its own. Its databases are closed.
+/// Of a folder, read by a thread of its own, which nobody waits for who drops the future. Its databases are closed.
 [[nodiscard]] std::future<MinuteIndex> read_index(std::string folder);
 
 }  // namespace flamed::archive

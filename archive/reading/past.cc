@@ -42,7 +42,7 @@ bool overlap(const Row& row, const store::WallWindow& window) {
 }
 
 /// A byte of a database of minutes takes so many in memory.
-constexpr std::uint64_t kUnpacked = 10;
+constexpr std::uint64_t kUnpacked = 13;
 
 /// Of a window, so much must be on disk alone to be read from sums: of less, ten minutes are much, and memory has room
 /// for its minutes.
@@ -125,6 +125,7 @@ void add_own_slots(SnapshotData& data, std::uint32_t after, std::vector<SealedSl
 
 void Past::look() {
   const std::lock_guard lock(mutex_);
+  const Reading reading(reading_since_);
   static_cast<void>(refresh());
   index_.close();
 }
@@ -322,7 +323,9 @@ store::Snapshot Past::with(const store::Snapshot& recent, std::span<const store:
   };
   if (std::none_of(windows.begin(), windows.end(), reaches_back)) return recent;
   const std::unique_lock lock(mutex_, kPatience);
-  if (!lock.owns_lock()) {
+  const bool is_coming =
+      lock.owns_lock() && coming_.valid() && coming_.wait_for(kPatience) != std::future_status::ready;
+  if (!lock.owns_lock() || is_coming) {
     return warned(recent, "The history on disk is busy, or its disk does not answer: only what is in memory is shown.");
   }
   const Reading reading(reading_since_);

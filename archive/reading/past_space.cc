@@ -91,8 +91,10 @@ std::size_t PastSpace::bytes() const {
     }
   }
   constexpr std::size_t kRowOfMaps = 128;  // of a process's or a thread's rows in the maps
+  const std::size_t places = places_ ? places_->stacks.bytes() : 0;
   const std::size_t sums = sums_ == nullptr ? 0 : sums_->used_bytes() + side_sums_->used_bytes();
-  return budget_.used_bytes() + slot_bytes_ + text_bytes_ + names_->bytes() + sums + numbers * sizeof(std::uint32_t) +
+  return budget_.used_bytes() + slot_bytes_ + text_bytes_ + names_->bytes() + sums + places +
+         numbers * sizeof(std::uint32_t) +
          (process_ids_.size() * 2 + thread_ids_.size() + several_.size() * 2) * kRowOfMaps;
 }
 
@@ -107,7 +109,7 @@ Status PastSpace::load(MinuteIndex& index, const MinuteIndex::Row& row) {
   const Result<PeriodReader*> reader = index.reader(row.session.file);
   if (!reader) return reader.error();
   return (*reader)->pairs_of(row.id, [&](std::int64_t, std::span<const std::byte> block) -> Status {
-    Result<Minute> minute = decode_minute(block, known.size);
+    Result<Minute> minute = decode_minute(block, places_->stacks);
     if (!minute) return std::move(minute).error();
     // What the row says was used to find the minute.
     if (minute->wall_start() != row.start || minute->wall_end() != row.end || minute->first != row.first) {
@@ -235,20 +237,27 @@ Status PastSpace::add_sum(const PeriodReader::SumBlocks& blocks, const MinuteInd
 }
 
 Status PastSpace::read_dictionary(MinuteIndex& index, const MinuteIndex::Row& row, Dictionary& known) {
-  if (row.id <= known.read_until) return {};
+  if (!places_ || places_->session != row.session) places_ = Places{.session = row.session, .stacks = {}};
+  if (row.id <= places_->read_until) return {};
   const Result<PeriodReader*> reader = index.reader(row.session.file);
   if (!reader) return reader.error();
   std::map<std::int64_t, std::uint32_t> frames;  // that are known after a minute
   const auto take = [&](std::int64_t minute, std::span<const std::byte> block) -> Status {
-    const Result<Additions> additions = decode_additions(block, known.size);
+    const Result<Additions> additions = decode_additions(block, places_->stacks.size());
     if (!additions) return Error(additions.error()).with_code(EBADMSG);
+    places_->stacks.add(*additions);
+    places_->read_until = minute;
+    if (minute <= known.read_until) return {};
+    if (additions->before != known.size) return Error("damaged: additions that were other ones before", EBADMSG);
     add(*additions, known, row.session, minute);
     known.read_until = minute;
     frames[minute] = known.size.frames;
     return {};
   };
-  if (Status read = (*reader)->for_each_additions(row.session.id, known.read_until, row.id, take); !read) return read;
-  known.read_until = row.id;
+  if (Status read = (*reader)->for_each_additions(row.session.id, places_->read_until, row.id, take); !read)
+    return read;
+  places_->read_until = row.id;
+  known.read_until = std::max(known.read_until, row.id);
   return (*reader)->for_each_names(
       row.session.id, known.names_until, row.id, [&](std::int64_t minute, std::span<const std::byte> block) -> Status {
         known.names_until = minute;

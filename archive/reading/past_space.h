@@ -20,6 +20,7 @@
 
 #include "archive/codec/additions.h"
 #include "archive/codec/minute.h"
+#include "archive/codec/stack_places.h"
 #include "archive/files/period_reader.h"
 #include "archive/reading/minute_index.h"
 #include "archive/reading/past_names.h"
@@ -144,6 +145,14 @@ class PastSpace {
   std::uint32_t hidden_ = 0;
   std::shared_ptr<PastNames> names_ = std::make_shared<PastNames>();
   std::map<MinuteIndex::SessionKey, Dictionary> dictionaries_, sum_dictionaries_;
+  /// Of the session whose minutes were read last: minutes are read a session after the other, and places are found anew
+  /// sooner than there is room for those of all.
+  struct Places {
+    MinuteIndex::SessionKey session;
+    std::int64_t read_until = 0;
+    StackPlaces stacks;
+  };
+  std::optional<Places> places_;
   std::map<std::pair<MinuteIndex::SessionKey, std::int64_t>, store::SealedSlot> slots_;
   std::map<std::tuple<MinuteIndex::SessionKey, std::int64_t, Processes>, store::SealedSlot> sum_slots_;
   std::unordered_map<ProcessKey, std::uint32_t, HashOfProcess> process_ids_;

@@ -28,7 +28,7 @@ void Renumbering::add(const Additions& additions) {
   frame_numbers_.resize(frames_.size());
   stack_numbers_.resize(stacks_.size());
   thread_numbers_.resize(threads_.size());
-  known_ = additions.after();
+  known_.add(additions);
 }
 
 Renumbering::Renumbered Renumbering::take(Minute minute, std::optional<std::vector<Sample>> samples) {

@@ -19,6 +19,7 @@
 #include "archive/codec/minute.h"
 #include "archive/codec/names.h"
 #include "archive/codec/samples.h"
+#include "archive/codec/stack_places.h"
 #include "archive/reading/same_chain.h"
 #include "base/named_frame.h"
 #include "store/model/selection.h"
@@ -45,7 +46,7 @@ class Renumbering {
   /// Of each minute of the session, in their order, up to the last one that is taken.
   void add(const Additions& additions);
   /// The dictionary with all that was added.
-  [[nodiscard]] const DictionarySize& known() const { return known_; }
+  [[nodiscard]] const StackPlaces& known() const { return known_; }
 
   struct Renumbered {
     Additions additions;
@@ -71,7 +72,7 @@ class Renumbering {
 
   const store::WallWindow stretch_;
   const bool folds_;
-  DictionarySize known_;
+  StackPlaces known_;
   std::vector<Module> modules_;
   std::vector<FrameAddition> frames_;
   std::vector<StackAddition> stacks_ = std::vector<StackAddition>(1);  ///< stack 0 has no frames

@@ -256,7 +256,7 @@ Status History::write(const store::Snapshot& snapshot, const store::Slot& slot, 
   numbered.minute.cpus = parts_.cpus();
   numbered.minute.cpu_ns_accounted = parts_.machine_cpu_ns({slot.bounds.wall_start(), slot.bounds.wall_end()});
   const Result<std::vector<std::byte>> additions = encode(numbered.additions);
-  const Result<std::vector<std::byte>> pairs = encode(numbered.minute);
+  const Result<std::vector<std::byte>> pairs = encode(numbered.minute, numbering_->places());
   if (!additions || !pairs) {
     archive_.end_session();
   } else {

@@ -2,7 +2,8 @@
 //
 // Any bytes as blocks of the archive: a value that can be written and read again, or an error, never a crash. The first
 // byte says whether the rest is a block, or columns of up to three blocks, each after its size in two bytes: bytes that
-// were changed at random have no valid checksum, so that they would not get far.
+// were changed at random have no valid checksum, so that they would not get far. It also says which version a minute
+// has.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -18,6 +19,7 @@
 #include "archive/codec/minute.h"
 #include "archive/codec/names.h"
 #include "archive/codec/samples.h"
+#include "archive/codec/stack_places.h"
 #include "archive/reading/renumbering.h"
 
 namespace {
@@ -25,14 +27,14 @@ namespace {
 using flamed::Result;
 using flamed::archive::Additions;
 using flamed::archive::Column;
-using flamed::archive::DictionarySize;
 using flamed::archive::Minute;
 using flamed::archive::Name;
 using flamed::archive::Sample;
+using flamed::archive::StackPlaces;
 
 using Bytes = std::vector<std::byte>;
 
-DictionarySize use_additions(std::span<const std::byte> block) {
+StackPlaces use_additions(std::span<const std::byte> block) {
   const Result<Additions> additions = flamed::archive::decode_additions(block, {});
   if (!additions.ok()) {
     if (additions.error().message().empty()) std::abort();
@@ -46,19 +48,39 @@ DictionarySize use_additions(std::span<const std::byte> block) {
       read->processes.size() != additions->processes.size()) {
     std::abort();
   }
-  return additions->after();
+  StackPlaces places;
+  places.add(*additions);
+  for (std::uint32_t stack = 0; stack < places.size().stacks; ++stack) {
+    const StackPlaces::Place place = places.of(stack);
+    if (places.group(place.group)[place.rank] != stack) std::abort();
+  }
+  return places;
 }
 
-void use_minute(std::span<const std::byte> block, const DictionarySize& dictionary) {
+/// With a hundred of each kind.
+StackPlaces some_places() {
+  Additions additions;
+  additions.frames.resize(100);
+  additions.threads.resize(100);
+  for (std::uint32_t stack = 1; stack < 100; ++stack) additions.stacks.push_back({stack % 7 == 0 ? 0 : stack / 2, 0});
+  StackPlaces places;
+  places.add(additions);
+  return places;
+}
+
+void use_minute(std::span<const std::byte> block, const StackPlaces& dictionary) {
   const Result<Minute> minute = flamed::archive::decode_minute(block, dictionary);
   if (!minute.ok()) {
     if (minute.error().message().empty()) std::abort();
     return;
   }
-  const Result<Bytes> again = flamed::archive::encode(*minute);
-  if (!again.ok()) std::abort();
-  const Result<Minute> read = flamed::archive::decode_minute(*again, dictionary);
-  if (!read.ok() || read->pairs != minute->pairs || read->end != minute->end) std::abort();
+  for (const Result<Bytes>& again : {flamed::archive::encode(*minute), flamed::archive::encode(*minute, dictionary)}) {
+    if (!again.ok()) std::abort();
+    const Result<Minute> read = flamed::archive::decode_minute(*again, dictionary);
+    if (!read.ok() || read->pairs != minute->pairs || read->end != minute->end) std::abort();
+  }
+  const Result<Minute> head = flamed::archive::decode_head(block);
+  if (!head.ok() || head->end != minute->end || !head->pairs.empty()) std::abort();
 }
 
 std::optional<std::vector<Sample>> use_samples(std::span<const std::byte> block, const Minute& minute) {
@@ -74,13 +96,30 @@ std::optional<std::vector<Sample>> use_samples(std::span<const std::byte> block,
   return std::move(*samples);
 }
 
+/// As a stretch has them, where threads and frames are folded.
+void use_folded(const Additions& additions, const Minute& minute) {
+  flamed::archive::Renumbering renumbering({{}, {std::numeric_limits<std::int64_t>::max()}},
+                                           flamed::archive::Folding::kThreadsAndFrames);
+  renumbering.add(additions);
+  const flamed::archive::Renumbering::Renumbered numbered = renumbering.take(minute);
+  StackPlaces places;
+  places.add(numbered.additions);
+  const Result<Bytes> pairs = flamed::archive::encode(numbered.minute, places);
+  if (!pairs.ok()) std::abort();
+  const Result<Minute> again = flamed::archive::decode_minute(*pairs, places);
+  if (!again.ok() || again->pairs != numbered.minute.pairs) std::abort();
+}
+
 /// A minute of its own, as an excerpt has it, has the same samples and can be read.
 void use_renumbered(std::span<const std::byte> additions_block, std::span<const std::byte> minute_block,
                     std::span<const std::byte> samples_block) {
   const Result<Additions> additions = flamed::archive::decode_additions(additions_block, {});
   if (!additions.ok()) return;
-  const Result<Minute> minute = flamed::archive::decode_minute(minute_block, additions->after());
+  StackPlaces places;
+  places.add(*additions);
+  const Result<Minute> minute = flamed::archive::decode_minute(minute_block, places);
   if (!minute.ok()) return;
+  use_folded(*additions, *minute);
   flamed::archive::Renumbering renumbering({{}, {std::numeric_limits<std::int64_t>::max()}});
   renumbering.add(*additions);
   std::optional<std::vector<Sample>> samples = use_samples(samples_block, *minute);
@@ -124,7 +163,7 @@ void use_names(std::span<const std::byte> block) {
 }
 
 /// The next `count` columns as a block.
-Bytes take_block(std::span<const std::uint8_t>& data, std::size_t count) {
+Bytes take_block(std::span<const std::uint8_t>& data, std::size_t count, std::uint8_t version = 1) {
   std::vector<Column> columns(count);
   for (Column& column : columns) {
     if (data.size() < 2) break;
@@ -133,7 +172,7 @@ Bytes take_block(std::span<const std::uint8_t>& data, std::size_t count) {
     column.put_text({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     data = data.subspan(2 + size);
   }
-  Result<Bytes> block = flamed::archive::pack_block(1, columns);
+  Result<Bytes> block = flamed::archive::pack_block(version, columns);
   if (!block.ok()) std::abort();
   return std::move(*block);
 }
@@ -146,13 +185,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (data[0] % 2 == 0) {
     const auto block = std::as_bytes(rest);
     use_additions(block);
-    use_minute(block, {100, 100, 100, 100, 100});
+    static const StackPlaces kSome = some_places();
+    use_minute(block, kSome);
     use_names(block);
   } else if (data[0] % 4 == 3) {
     use_names(take_block(rest, 10));
   } else {
     const Bytes additions = take_block(rest, 12);
-    const Bytes minute = take_block(rest, 4);
+    const bool has_places = data[0] % 8 == 5;
+    const Bytes minute = has_places ? take_block(rest, 5, 2) : take_block(rest, 4);
     use_minute(minute, use_additions(additions));
     const Bytes samples = take_block(rest, 4);
     use_renumbered(additions, minute, samples);

@@ -22,6 +22,7 @@
 #include "archive/codec/additions.h"
 #include "archive/codec/minute.h"
 #include "archive/codec/names.h"
+#include "archive/codec/stack_places.h"
 #include "archive/files/period_file.h"
 #include "archive/files/period_names.h"
 #include "archive/files/period_reader.h"
@@ -34,9 +35,8 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-Status copy_minute(PeriodReader& reader, std::int64_t row, const Additions& additions, std::int64_t earlier_ns,
-                   PeriodFile& into) {
-  const DictionarySize known = additions.after();
+Status copy_minute(PeriodReader& reader, std::int64_t row, const Additions& additions, const StackPlaces& known,
+                   std::int64_t earlier_ns, PeriodFile& into) {
   Minute minute;
   Status has_pairs = reader.pairs_of(row, [&](std::int64_t, std::span<const std::byte> block) -> Status {
     Result<Minute> decoded = decode_minute(block, known);
@@ -48,7 +48,7 @@ Status copy_minute(PeriodReader& reader, std::int64_t row, const Additions& addi
   if (!has_pairs) return has_pairs;
   Bytes names;
   Status has_names = reader.names_of(row, [&](std::int64_t, std::span<const std::byte> block) -> Status {
-    const Result<std::vector<Name>> decoded = decode_names(block, known.frames);
+    const Result<std::vector<Name>> decoded = decode_names(block, known.size().frames);
     if (!decoded) return decoded.error();
     Result<Bytes> encoded = encode(std::span<const Name>(*decoded));
     if (!encoded) return std::move(encoded).error();
@@ -58,7 +58,7 @@ Status copy_minute(PeriodReader& reader, std::int64_t row, const Additions& addi
   if (!has_names) return has_names;
   const Result<Bytes> dictionary = encode(additions);
   if (!dictionary) return dictionary.error();
-  const Result<Bytes> pairs = encode(minute);
+  const Result<Bytes> pairs = encode(minute, known);
   if (!pairs) return pairs.error();
   return into.append(minute, {*dictionary, *pairs, names});
 }
@@ -69,16 +69,16 @@ Status copy(PeriodReader& reader, std::int64_t earlier_ns, PeriodFile& into) {
   for (const PeriodReader::SessionRow& session : *sessions) {
     // A minute of the same run would be this one, written again.
     into.begin_session({session.boot_id, session.run ^ earlier_ns, session.program, session.host});
-    DictionarySize known;
+    StackPlaces known;
     const auto copy_one = [&](std::int64_t row, std::span<const std::byte> block) -> Status {
-      Result<Additions> additions = decode_additions(block, known);
+      Result<Additions> additions = decode_additions(block, known.size());
       if (!additions) return std::move(additions).error();
-      known = additions->after();
+      known.add(*additions);
       for (store::Gap& gap : additions->gaps) {
         gap.from.ns -= earlier_ns;
         gap.to.ns -= earlier_ns;
       }
-      return copy_minute(reader, row, *additions, earlier_ns, into);
+      return copy_minute(reader, row, *additions, known, earlier_ns, into);
     };
     constexpr std::int64_t kAll = std::numeric_limits<std::int64_t>::max();
     if (Status copied = reader.for_each_additions(session.id, 0, kAll, copy_one); !copied) return copied;

@@ -18,6 +18,7 @@
 #include "archive/codec/additions.h"
 #include "archive/codec/minute.h"
 #include "archive/codec/samples.h"
+#include "archive/codec/stack_places.h"
 #include "archive/codec/sum.h"
 #include "archive/files/archive.h"
 #include "archive/numbering/numbering.h"
@@ -59,12 +60,12 @@ struct Totals {
 /// False: what was written can't be read.
 bool read_back(const std::vector<Kept>& kept, Totals& totals) {
   const double began = now_us();
-  DictionarySize size;
+  StackPlaces places;
   for (const Kept& one : kept) {
-    const Result<Additions> additions = decode_additions(one.additions, size);
+    const Result<Additions> additions = decode_additions(one.additions, places.size());
     if (!additions) return false;
-    size = additions->after();
-    if (!decode_minute(one.minute, size)) return false;
+    places.add(*additions);
+    if (!decode_minute(one.minute, places)) return false;
   }
   totals.read_us += now_us() - began;
   return true;
@@ -112,7 +113,7 @@ bool run_host(int minutes, int hours, const std::filesystem::path& folder, Total
     const Numbering::Numbered numbered = numbering->take(snapshot, slot, ending);
     const double numbered_at = now_us();
     Result<std::vector<std::byte>> additions = encode(numbered.additions);
-    Result<std::vector<std::byte>> minute = encode(numbered.minute);
+    Result<std::vector<std::byte>> minute = encode(numbered.minute, numbering->places());
     if (!additions || !minute) return false;
     const double packed_at = now_us();
     if (!archive.append(numbered.minute, {*additions, *minute}, ending)) return false;

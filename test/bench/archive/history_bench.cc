@@ -27,6 +27,7 @@
 #include "archive/codec/additions.h"
 #include "archive/codec/minute.h"
 #include "archive/codec/names.h"
+#include "archive/codec/stack_places.h"
 #include "archive/codec/sum.h"
 #include "archive/files/period_file.h"
 #include "archive/files/period_names.h"
@@ -55,6 +56,11 @@ struct Recorded {
   Minute minute;
   std::vector<std::byte> additions, names;
   std::optional<Sum> sum;  ///< of the minutes before
+};
+
+struct Recording {
+  std::vector<Recorded> minutes;
+  StackPlaces places;
 };
 
 Name name_of(std::uint32_t number, const Frame& frame) {
@@ -141,14 +147,15 @@ class IdleHost {
 
 /// From noon on.
 template <typename Host>
-std::vector<Recorded> record(std::size_t minutes) {
+Recording record(std::size_t minutes) {
   ManualClock clock({1000 * kNsPerSecond}, kNoon);
   store::Store store({24 * 60 * kNsPerMinute, 256U << 20}, clock, store::kPeriodNs);
   Host host;
   Numbering numbering([](ModuleId id) {
     return Module{ModuleKind::kFile, "/usr/lib/lib" + std::to_string(id.value), {}};
   });
-  std::vector<Recorded> recorded;
+  Recording recording;
+  std::vector<Recorded>& recorded = recording.minutes;
   Sums sums;
   std::uint32_t last = 0;
   while (recorded.size() < minutes) {
@@ -171,10 +178,11 @@ std::vector<Recorded> record(std::size_t minutes) {
     }
   }
   recorded.emplace_back().sum = sums.finish();
-  return recorded;
+  recording.places = numbering.places();
+  return recording;
 }
 
-bool write(const std::filesystem::path& folder, const std::vector<Recorded>& recorded, int files) {
+bool write(const std::filesystem::path& folder, const Recording& recording, int files) {
   std::filesystem::create_directories(folder);
   for (int file = 0; file < files; ++file) {
     const std::string path = period_path(folder, {static_cast<std::uint64_t>(file) + 1});
@@ -182,16 +190,16 @@ bool write(const std::filesystem::path& folder, const std::vector<Recorded>& rec
     Result<std::unique_ptr<PeriodFile>> into = PeriodFile::create(path);
     if (!into) return false;
     (*into)->begin_session({"bench", file + 1, "history_bench", "host"});
-    for (const Recorded& one : recorded) {
+    for (const Recorded& one : recording.minutes) {
       if (std::optional<Sum> sum = one.sum) {
         sum->minute.wall_offset_ns += file * kPeriodOfFileNs;
         if (sum->short_processes) sum->short_processes->minute.wall_offset_ns += file * kPeriodOfFileNs;
         if (!(*into)->add_sum(encode(*sum).value())) return false;
       }
-      if (&one == &recorded.back()) break;
+      if (&one == &recording.minutes.back()) break;
       Minute minute = one.minute;
       minute.wall_offset_ns += file * kPeriodOfFileNs;
-      if (!(*into)->append(minute, {one.additions, encode(minute).value(), one.names})) return false;
+      if (!(*into)->append(minute, {one.additions, encode(minute, recording.places).value(), one.names})) return false;
     }
   }
   ::sync();
@@ -338,6 +346,13 @@ void ask_all(const std::string& folder, int days) {
       return profile(snapshot, store::Selection{window}, namer);
     });
   }
+  // The file that is being written has no stretches; its minutes are in memory, unless flamed was started just now.
+  const std::string newest_stretches = period_path(folder, {newest, true});
+  std::filesystem::rename(newest_stretches, newest_stretches + ".away");
+  ask("machine_today_with_minutes", folder, today, {}, [&](const store::Snapshot& snapshot, store::FrameNamer& namer) {
+    return profile(snapshot, store::Selection{today}, namer);
+  });
+  std::filesystem::rename(newest_stretches + ".away", newest_stretches);
   constexpr std::int64_t kHourNs = 60 * kNsPerMinute;
   const store::Detail by_process{.only_processes = true, .step_ns = kHourNs};
   ask("processes_day", folder, day, by_process, [&](const store::Snapshot& snapshot, store::FrameNamer&) {

@@ -18,6 +18,9 @@
 #include <utility>
 #include <vector>
 
+#include "archive/codec/additions.h"
+#include "archive/codec/minute.h"
+#include "archive/codec/stack_places.h"
 #include "archive/codec/stretch.h"
 #include "archive/files/period_names.h"
 #include "archive/files/sqlite.h"
@@ -103,6 +106,26 @@ bool has_leftovers(const std::string& folder) {
            });
   };
   return std::any_of(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator(), is_left);
+}
+
+/// Writes the minutes of a database anew as flamed's first versions did.
+void refer_by_numbers(const std::string& file) {
+  sqlite3* raw = nullptr;
+  REQUIRE(sqlite3_open_v2(file.c_str(), &raw, SQLITE_OPEN_READWRITE, nullptr) == SQLITE_OK);
+  const archive::Connection connection(raw);
+  auto rows = archive::Statement::prepare(
+      raw, "SELECT a.minute, a.block, p.block FROM additions a JOIN pairs p USING (minute) ORDER BY a.minute");
+  auto update = archive::Statement::prepare(raw, "UPDATE pairs SET block = ? WHERE minute = ?");
+  archive::StackPlaces places;
+  std::vector<std::pair<std::int64_t, std::vector<std::byte>>> minutes;
+  while (rows->step().value()) {
+    places.add(archive::decode_additions(rows->blob(1), places.size()).value());
+    const archive::Minute minute = archive::decode_minute(rows->blob(2), places).value();
+    minutes.emplace_back(rows->number(0), archive::encode(minute).value());
+    REQUIRE(minutes.back().second.front() == std::byte{1});
+  }
+  REQUIRE(minutes.size() >= 30);
+  for (const auto& [minute, block] : minutes) REQUIRE(update->bind(1, block).bind(2, minute).run());
 }
 
 /// As often as it takes for all files.
@@ -505,10 +528,18 @@ TEST_CASE("a database of which something can't be read keeps its minutes") {
   CHECK_FALSE(has_leftovers(recorded.folder()));
 }
 
-TEST_CASE("a database of the first versions becomes coarse") {
+TEST_CASE("a database of the first versions answers as it does today, and becomes coarse") {
   Recorded recorded;
-  change(archive::period_path(recorded.folder(), {1}),
-         "ALTER TABLE minute DROP COLUMN first; DROP TABLE sum; DROP TABLE samples");
+  const WallWindow window = minutes(0, 30);
+  const auto answer = [&] {
+    Later later(recorded.before, recorded.folder());
+    return answers_of(later.with(window), window, later.namer);
+  };
+  const std::string today = answer();
+  const std::string file = archive::period_path(recorded.folder(), {1});
+  refer_by_numbers(file);
+  change(file, "ALTER TABLE minute DROP COLUMN first; DROP TABLE sum; DROP TABLE samples");
+  CHECK(answer() == today);
   coarsen(*recorded.on_disk);
   CHECK(periods_in(recorded.folder()).front() == Period{1, true});
   CHECK(archive::check_history(recorded.folder())->minutes == kRecorded);

@@ -15,6 +15,7 @@
 
 #include "archive/codec/additions.h"
 #include "archive/codec/minute.h"
+#include "archive/codec/stack_places.h"
 #include "archive/files/period_reader.h"
 #include "archive/files/sqlite.h"
 #include "archive/reading/check.h"
@@ -55,15 +56,15 @@ std::vector<Written> read(const std::string& path) {
       "JOIN pairs ON pairs.minute = minute.id WHERE session = 1 ORDER BY minute.id");
   REQUIRE(rows.ok());
   std::vector<Written> all;
-  archive::DictionarySize size;
+  archive::StackPlaces places;
   for (;;) {
     const Result<bool> row = rows->step();
     REQUIRE(row.ok());
     if (!*row) return all;
-    Result<archive::Additions> additions = archive::decode_additions(rows->blob(0), size);
+    Result<archive::Additions> additions = archive::decode_additions(rows->blob(0), places.size());
     REQUIRE(additions.ok());
-    size = additions->after();
-    Result<archive::Minute> minute = archive::decode_minute(rows->blob(1), size);
+    places.add(*additions);
+    Result<archive::Minute> minute = archive::decode_minute(rows->blob(1), places);
     REQUIRE(minute.ok());
     all.push_back({std::move(*additions), std::move(*minute)});
   }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -445,6 +446,17 @@ TEST_CASE("of an index that was read before, what was written since is known, to
   HistoryNamer namer(recent_namer, &past);
   CHECK(samples_in(past.with(later.store.snapshot(), {&window, 1}), window, namer) == 5U * 3);
   CHECK(past.problems().empty());
+}
+
+TEST_CASE("a query does not wait for an index that does not come") {
+  const TemporaryDirectory folder;
+  std::promise<archive::MinuteIndex> never;
+  archive::Past past(folder.path("history"), {.boot_id = "this boot"}, never.get_future());
+  TestStore later(kCountsAlone);
+  later.pass_minutes(1);
+  const WallWindow window{{kNoon.ns - 60 * kNsPerMinute}, later.clock.wall()};
+  const Snapshot answered = past.with(later.store.snapshot(), {&window, 1});
+  CHECK(mentions(answered.data().warnings, "does not answer"));
 }
 
 TEST_CASE("more than the budget is left out, oldest first, and the answer says so") {
