@@ -7,7 +7,7 @@
  *   reporter    400 to 550 make_report()
  *   holder      holds a lock nearly all the time
  *   session-1   wants the lock, as does session-2, in lock_session()
- *   journal     commit(): writes some MiB to a file of the current folder, and fsync, so that even a fast disk takes a while
+ *   journal     commit(): writes some MiB to a file of the current folder, and fsync: a while even on a fast disk
  *   checkout    the main thread, 980 to 1000 look_around()
  *
  * Otherwise they wait for work, which never comes.
