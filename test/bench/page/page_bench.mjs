@@ -333,26 +333,29 @@ async function month(browser) {
   for (let i = 0; i < REPEATS; i++) {
     for (const file of readdirSync(MONTH)) execFileSync("dd", [`if=${join(MONTH, file)}`, "iflag=nocache", "count=0", "status=none"]);
     const { child, url, ended } = await startDaemon();
-    const page = await browser.page(url, { now: null, width: 1440, height: 900 });
-    await page.addInitScript(keepMeasures);
-    await page.addInitScript(keepResponses);
-    const window = `from=${MONTH_FROM}&to=${MONTH_TO}`;
-    cold.push(await firstGraph(page, `${url}/?${window}`));
-    await loaded(page);
-    await page.goto("about:blank");
-    warm.push(await firstGraph(page, `${url}/?${window}`));
-    await loaded(page);
-    if (i === REPEATS - 1) {
-      await page.waitForLoadState("networkidle", { timeout: 120_000 });
-      await page.waitForFunction(() => document.querySelector(".fetching") === null, undefined, { timeout: 120_000 });
-      const box = await boxOf(page);
-      result.click_ms = await responses(page, (at) => clickIn(page, box, at));
-      result.hover_ms = await hovers(page, box);
-      result.note = (await (await fetch(`${url}/profile?${window}&max_nodes=2`)).json()).warnings.join(" ");
+    try {
+      const page = await browser.page(url, { now: null, width: 1440, height: 900 });
+      await page.addInitScript(keepMeasures);
+      await page.addInitScript(keepResponses);
+      const window = `from=${MONTH_FROM}&to=${MONTH_TO}`;
+      cold.push(await firstGraph(page, `${url}/?${window}`));
+      await loaded(page);
+      await page.goto("about:blank");
+      warm.push(await firstGraph(page, `${url}/?${window}`));
+      await loaded(page);
+      if (i === REPEATS - 1) {
+        await page.waitForLoadState("networkidle", { timeout: 120_000 });
+        await page.waitForFunction(() => document.querySelector(".fetching") === null, undefined, { timeout: 120_000 });
+        const box = await boxOf(page);
+        result.click_ms = await responses(page, (at) => clickIn(page, box, at));
+        result.hover_ms = await hovers(page, box);
+        result.note = (await (await fetch(`${url}/profile?${window}&max_nodes=2`)).json()).warnings.join(" ");
+      }
+      await page.close();
+    } finally {
+      child.kill("SIGTERM");
+      await ended;
     }
-    await page.close();
-    child.kill("SIGTERM");
-    await ended;
   }
   return { cold_ms: spread(cold), warm_ms: spread(warm), ...result };
 }
