@@ -231,6 +231,22 @@ bool Past::has(const Part& part, PastSpace::Processes processes) const {
                      [&](const MinuteIndex::Sum* sum) { return space_->has(*sum, processes); });
 }
 
+bool Past::has_newest_alone(const Plan& plan) const {
+  std::size_t newest = 0;
+  for (std::size_t i = plan.wanted.size(); i-- > 0 && has(plan.wanted[i], plan.processes);) {
+    newest += plan.wanted[i].minute != nullptr ? 1 : plan.wanted[i].sums.size();
+  }
+  return newest > 0 && newest == space_->slots();
+}
+
+bool Past::is_beyond_budget(const Plan& plan) const {
+  std::uint64_t packed = 0;
+  for (const Part& part : plan.wanted) {
+    if (part.minute != nullptr) packed += index_.bytes_of(*part.minute);
+  }
+  return packed > options_.budget_bytes;
+}
+
 Status Past::load(const Part& part, PastSpace::Processes processes) {
   if (part.minute == nullptr) return space_->load(index_, part.sums, processes);
   Status loaded = space_->load(index_, *part.minute);
@@ -357,9 +373,10 @@ store::Snapshot Past::read(const store::Snapshot& recent, std::span<const store:
     return recent;
   }
 
-  bool is_fresh = false;
-  bool has_any = false;  // one minute is read in any case
-  if (space_ == nullptr || !space_->is_above(recent.data())) {
+  // A fresh space has nothing but the newest of what is wanted.
+  bool is_fresh = space_ != nullptr && space_->is_above(recent.data()) && has_newest_alone(plan);
+  bool has_any = is_fresh;  // one minute is read in any case
+  if (!is_fresh && (space_ == nullptr || !space_->is_above(recent.data()) || is_beyond_budget(plan))) {
     begin_space(recent.data());
     is_fresh = true;
   }

@@ -92,6 +92,10 @@ class Past {
   store::Snapshot read(const store::Snapshot& recent, std::span<const store::WallWindow> windows,
                        const store::Detail& detail);
   [[nodiscard]] bool has(const Part& part, PastSpace::Processes processes) const;
+  /// Of a plan that has no room, so that the same question again reads nothing.
+  [[nodiscard]] bool has_newest_alone(const Plan& plan) const;
+  /// Even packed: what was read for other questions has to go in any case, so it goes before anything is read.
+  [[nodiscard]] bool is_beyond_budget(const Plan& plan) const;
   Status load(const Part& part, PastSpace::Processes processes);
   Status refresh();
   void note_files(const Status& looked);

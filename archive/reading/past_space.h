@@ -79,6 +79,8 @@ class PastSpace {
   [[nodiscard]] const store::SealedSlot& slot(const MinuteIndex::Sum& sum, Processes processes) const {
     return sum_slots_.at({sum.session, sum.id, processes});
   }
+  /// How many slots were loaded.
+  [[nodiscard]] std::size_t slots() const { return slots_.size() + sum_slots_.size(); }
   /// Whether a slot has processes that stand for several.
   [[nodiscard]] bool has_several() const { return !several_.empty(); }
 

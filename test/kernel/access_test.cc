@@ -18,6 +18,7 @@
 
 #include "test/catch.h"
 #include "test/kernel/folded_stacks.h"
+#include "test/kernel/unit_launcher.h"
 #include "test/support/child_process.h"
 #include "test/support/running_daemon.h"
 
@@ -69,7 +70,8 @@ std::string text_of(const std::string& path) {
 /// The daemon, in a mount namespace whose account files have the users of this test.
 class SharedHost {
  public:
-  SharedHost() {
+  /// The daemon runs as root, or with the rights of its unit.
+  explicit SharedHost(bool is_unit = false) {
     const auto account = [](const char* name, unsigned user, unsigned group) {
       return std::string(name) + ":x:" + std::to_string(user) + ":" + std::to_string(group) + "::/:/bin/false\n";
     };
@@ -78,18 +80,20 @@ class SharedHost {
                                 account("t-colleague", kColleague, kGroup));
     // The first entry of a name counts.
     folder_.write("group", "flamed:x:" + std::to_string(kGroup) + ":t-operator\n" + text_of("/etc/group"));
-    const std::string wrapper = folder_.write("flamed",
-                                              R"(#!/bin/sh
+    const std::string with_accounts = folder_.write("with-accounts",
+                                                    R"(#!/bin/sh
 exec unshare --mount --propagation private sh -ec '
 mount --bind "$0/passwd" /etc/passwd
 mount --bind "$0/group" /etc/group
-exec "$@"' ")" + folder_.path() + "\" \"" + std::getenv("FLAMED_BINARY") +
-                                                  "\" \"$@\"\n",
-                                              0755);
-    const std::string real = std::getenv("FLAMED_BINARY");
-    ::setenv("FLAMED_BINARY", wrapper.c_str(), 1);
-    daemon_.emplace(std::vector<std::string>{"--listen", "unix:" + socket()});
-    ::setenv("FLAMED_BINARY", real.c_str(), 1);
+exec "$@"' ")" + folder_.path() + "\" \"$@\"\n",
+                                                    0755);
+    std::vector<std::string> launcher{with_accounts};
+    if (is_unit) {
+      REQUIRE(::chown(folder_.path().c_str(), kUserOfUnit, kUserOfUnit) == 0);  // for the socket
+      const std::vector<std::string> of_unit = launcher_with_filter();
+      launcher.insert(launcher.end(), of_unit.begin(), of_unit.end());
+    }
+    daemon_.emplace(std::vector<std::string>{"--listen", "unix:" + socket()}, launcher);
     // The test is about flamed's own rule, not about the socket's permissions.
     REQUIRE(::chmod(socket().c_str(), 0666) == 0);
   }
@@ -407,7 +411,9 @@ SourceAnswer source_of(const SharedHost& host, unsigned user, pid_t pid, const s
 }
 
 TEST_CASE("text of sources is shown to a process's user and to root, as far as the user may read it") {
-  SharedHost host;
+  const bool is_unit = GENERATE(false, true);
+  CAPTURE(is_unit);
+  SharedHost host(is_unit);
   const Folder folder;
   std::string text;
   for (int i = 1; i <= 40; ++i) text += "line " + std::to_string(i) + " of the source\n";
@@ -460,7 +466,9 @@ TEST_CASE("text of sources is shown to a process's user and to root, as far as t
 }
 
 TEST_CASE("a source on a file system that may not answer is refused, and nobody waits for it") {
-  SharedHost host;
+  const bool is_unit = GENERATE(false, true);
+  CAPTURE(is_unit);
+  SharedHost host(is_unit);
   const Folder folder;
   const Folder other;
   REQUIRE(std::filesystem::create_directory(folder.path() + "/fuse"));

@@ -8,18 +8,15 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "base/handle.h"
 #include "test/catch.h"
 #include "test/kernel/folded_stacks.h"
+#include "test/kernel/unit_launcher.h"
 #include "test/support/child_process.h"
 #include "test/support/running_daemon.h"
 
@@ -61,28 +58,6 @@ class NotifySocket {
   std::string name_;
 };
 
-/// A program that sets these capabilities as systemd does, with the user and group nobody.
-std::vector<std::string> launcher_of_the_unit() {
-  const char* unit = std::getenv("FLAMED_UNIT");
-  REQUIRE(unit != nullptr);
-  std::ifstream lines(unit);
-  std::string capabilities;
-  for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with("AmbientCapabilities=")) capabilities = line.substr(line.find('=') + 1);
-  }
-  REQUIRE(!capabilities.empty());
-  std::string set = "-all";
-  std::istringstream names(capabilities);
-  for (std::string name; names >> name;) {
-    REQUIRE(name.starts_with("CAP_"));
-    std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
-    set += ",+" + name.substr(4);
-  }
-  return {"setpriv",           "--reuid=65534",         "--regid=65534",
-          "--clear-groups",    "--no-new-privs",        "--bounding-set=" + set,
-          "--inh-caps=" + set, "--ambient-caps=" + set, "--"};
-}
-
 TEST_CASE("a user with the capabilities of the unit, and no others, has whole and named stacks") {
   RunningDaemon daemon({}, launcher_of_the_unit());
   ChildProcess program({victim("known_chain")});
@@ -96,22 +71,6 @@ TEST_CASE("a user with the capabilities of the unit, and no others, has whole an
   CHECK(RunningDaemon::eventually(seconds(30) * patience(), [&] {
     return daemon.get("/healthz").body.find("walked by unwind tables") != std::string::npos;
   }));
-}
-
-/// With the unit's standard input, for the names of kernel functions, and its filter of system calls as well, where
-/// there is the program that knows its groups.
-std::vector<std::string> launcher_with_filter() {
-  std::vector<std::string> launcher{"sh", "-c", "exec \"$@\" </proc/kallsyms", "sh"};
-  const std::vector<std::string> as_the_unit = launcher_of_the_unit();
-  launcher.insert(launcher.end(), as_the_unit.begin(), as_the_unit.end());
-  if (std::system("systemd-analyze --version >/dev/null 2>&1") != 0) {
-    WARN("SKIP the filter of system calls: there is no systemd-analyze");
-    return launcher;
-  }
-  const std::filesystem::path unit = std::getenv("FLAMED_UNIT");
-  const std::filesystem::path sources = unit.parent_path().parent_path();
-  launcher.insert(launcher.end(), {"python3", sources / "test/support/unit_filter.py", unit});
-  return launcher;
 }
 
 TEST_CASE("with the unit's capabilities and system calls there are exact waits, and who ended them") {

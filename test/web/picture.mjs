@@ -53,7 +53,14 @@ const STATES = {
   table: { cgroup: "/shop.slice", view: "table" },
   comparison: { cgroup: "/shop.slice", from: half, base_from: from, base_to: half },
   second: { pid: shop.id, heat: 1 },
+  "bottom-up": { pid: shop.id, view: "bottom-up", beside: 1 },
+  lines: { pid: shop.id, view: "code", hash: new URLSearchParams({ frame: "takeOrder" }) },
+  time: { pid: shop.id, view: "time", from: to - 4000 },
+  waiting: { cgroup: "/shop.slice", measure: "wait" },
 };
+
+// What has to be seen in some of them.
+const SHOWN = { "bottom-up": ".flame-item[data-depth='1']", lines: "#code .source", time: ".track", waiting: "#reasons [data-reason]" };
 
 // A mark, as a deploy would set it, where the window's second half begins.
 await fetch(`${url}/marks`, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ text: "deploy 1.2.3", time_ms: half }) });
@@ -88,7 +95,7 @@ try {
   for (const colorScheme of ["light", "dark"]) {
     await picture("flamegraph", README_SIZE, colorScheme, { pid: shop.id, heat: 1, hash: zoom }, showsTheShop);
     for (const [name, query] of Object.entries(STATES)) {
-      await picture(`page-${name}`, STATE_SIZE, colorScheme, query, query.hash === zoom ? showsTheShop : async () => {});
+      await picture(`page-${name}`, STATE_SIZE, colorScheme, query, query.hash === zoom ? showsTheShop : (page) => page.waitForSelector(SHOWN[name] ?? "#graph, .grid"));
     }
   }
 } finally {

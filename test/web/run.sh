@@ -4,7 +4,9 @@
 # Tests of the page in a real browser.
 #
 #   run.sh fixture OUTPUT FIXTURE_SERVER     over fixed content
-#   run.sh bench OUTPUT PAGE_BENCH_SERVER    how fast it is: figures on stdout
+#   run.sh bench OUTPUT PAGE_BENCH_SERVER [FLAMED HISTORY_BENCH]
+#                                            how fast it is: figures on stdout; with a month on disk if the last two are
+#                                            given, which needs root, and three minutes to make the month in OUTPUT
 #   run.sh daemon OUTPUT FLAMED VICTIM       over the real daemon, which needs root; VICTIM is test/kernel/victims/known_chain.c
 #   run.sh waits OUTPUT FLAMED VICTIM        likewise, with waits on; VICTIM is test/kernel/victims/waits.c
 #   run.sh tasks OUTPUT FLAMED CHECKOUT MOVE_HISTORY VICTIMS
@@ -22,10 +24,10 @@ mode=$1
 # Absolute, since the tests run from another directory.
 output=$(realpath "$2")
 program=$(realpath "$3")
-victim_program=$(realpath "${4:-.}")
-move_history=$(realpath "${5:-.}")
+fourth=$(realpath "${4:-.}")
+fifth=$(realpath "${5:-.}")
 victims=$(realpath "${6:-.}")
-readonly mode output program victim_program move_history victims
+readonly mode output program fourth fifth victims
 readonly skipped=77
 started=()
 groups=()
@@ -148,11 +150,19 @@ case $mode in
     ;;
   bench)
     cp "$here/../bench/page/page_bench.mjs" "$place"
+    if (($# == 5 && EUID == 0)); then
+      export FLAMED_DAEMON=$fourth FLAMED_MONTH=$output/month
+      if [[ ! -d $FLAMED_MONTH ]]; then
+        rm -rf "$FLAMED_MONTH.new"
+        "$fifth" "$FLAMED_MONTH.new" >&2
+        mv "$FLAMED_MONTH.new" "$FLAMED_MONTH"
+      fi
+    fi
     FLAMED_FIXTURE=$program node page_bench.mjs
     ;;
   daemon)
     ((EUID == 0)) || skip "the daemon needs root"
-    "$victim_program" &
+    "$fourth" &
     victim=$!
     started+=("$victim")
     start_daemon
@@ -162,7 +172,7 @@ case $mode in
     ((EUID == 0)) || skip "the daemon needs root"
     # Without a budget visits come often enough for a window of some seconds.
     start_daemon --waits on --cpu-budget off
-    "$victim_program" mutex 600 >/dev/null &
+    "$fourth" mutex 600 >/dev/null &
     victim=$!
     started+=("$victim")
     FLAMED_URL=$url FLAMED_VICTIM_PID=$victim node --test waits_live.test.mjs
@@ -178,7 +188,7 @@ case $mode in
     rm -rf "$place"/history* "$place"/burst-* "$place/classes"
 
     # What runs all the time, and was there before.
-    "$victim_program" &
+    "$fourth" &
     checkout=$!
     started+=("$checkout")
     java=''
@@ -199,7 +209,7 @@ case $mode in
     unset 'started[-1]'
     # A week and more, at noon of yesterday, an hour and some minutes before.
     noon=$(date --utc --date='yesterday 12:01' +%s)
-    "$move_history" "$place/history-recorded" "$place/history" $((8 * 86400)) $((7 * 86400)) $((recorded_from - noon)) 3600 360
+    "$fifth" "$place/history-recorded" "$place/history" $((8 * 86400)) $((7 * 86400)) $((recorded_from - noon)) 3600 360
 
     # What is new.
     start_daemon "${options[@]}" "$place/history"
@@ -234,7 +244,7 @@ case $mode in
     exec 9>/run/flamed-picture.lock # the load has a fixed place, so only one runs at a time
     flock 9
     # The pictures have as many samples, however many programs come and go besides the load.
-    start_daemon --cpu-budget off
+    start_daemon --cpu-budget off --waits on
     "$here/picture/load.sh" &
     started+=("$!")
     if timeout "$4" tail --pid="$!" -f /dev/null; then

@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measures how fast the page is, in a real browser over page_bench_server: one JSON object on stdout. Environment:
-// FLAMED_FIXTURE, the server's path; FLAMED_PAGE_MINUTES, the length of its history; FLAMED_PAGE_ONLY=machine or =views, for
-// that part alone. Runs in run.sh's copy of test/web.
+// FLAMED_FIXTURE, the server's path; FLAMED_PAGE_MINUTES, the length of its history; FLAMED_DAEMON and FLAMED_MONTH, the
+// daemon and a history that history_bench has made, or nothing; FLAMED_PAGE_ONLY=machine, =views or =month, for that part
+// alone. Runs in run.sh's copy of test/web.
 //
 // The page marks the measured times itself (performance.measure): "flamed:first-paint" from the end of an answer until
 // its graph is painted, "flamed:paint" for one drawing, "flamed:hover" and "flamed:search" for one pointer event or one
 // letter. A release of the brush counts until the requested graph is painted. On the machine with 2,000 processes the
 // first graph counts from the navigation on, and each click, wheel step and key, in a graph of all nodes of the window,
 // from its event until the next frame is painted; the same again with a browser that is four times slower. Views that ask
-// the daemon count twice: until that next frame, and until what they show is there.
-import { spawn } from "node:child_process";
+// the daemon count twice: until that next frame, and until what they show is there. A month is shown by the daemon itself,
+// from disk: cold is the first question to a daemon that has just begun, with no file in the page cache; warm is the next.
+import { execFileSync, spawn } from "node:child_process";
+import { readdirSync } from "node:fs";
 import { get } from "node:http";
+import { createServer } from "node:net";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 
 import { Browser, loaded, ofGraph } from "./browser.mjs";
@@ -18,6 +23,7 @@ import { Browser, loaded, ofGraph } from "./browser.mjs";
 const REPEATS = Number(process.env.FLAMED_PAGE_REPEATS ?? 5);
 const BRUSHES = Number(process.env.FLAMED_PAGE_BRUSHES ?? 40);
 const ONLY = process.env.FLAMED_PAGE_ONLY ?? "";
+const MONTH = process.env.FLAMED_MONTH ?? "";
 const measures = (part) => ONLY === "" || ONLY === part;
 const SEARCHES = ["function_1", "part_7", "std::vector", "function_19999", "no such function"];
 
@@ -76,6 +82,14 @@ async function heap(page, session) {
   return usedSize + backingStorageSize;
 }
 
+const boxOf = (page) => page.$eval(".flame-canvas", (canvas) => canvas.getBoundingClientRect().toJSON());
+
+async function hovers(page, box) {
+  await forget(page);
+  for (let i = 0; i < 60; i++) await page.mouse.move(box.x + ((i * 37) % 97) / 97 * box.width, box.y + 10 + (i * 21) % 180);
+  return spread(await durations(page, "flamed:hover"));
+}
+
 async function tree(browser, url, nodes) {
   const page = await browser.page(url, { now: null, height: 900 });
   await page.addInitScript(keepMeasures);
@@ -96,10 +110,8 @@ async function tree(browser, url, nodes) {
     firstPaints.push(...(await durations(page, "flamed:first-paint")).slice(0, 1));
     reads.push(...(await durations(page, "flamed:read")));
   }
-  const box = await page.$eval(".flame-canvas", (canvas) => canvas.getBoundingClientRect().toJSON());
-  await forget(page);
-  for (let i = 0; i < 60; i++) await page.mouse.move(box.x + ((i * 37) % 97) / 97 * box.width, box.y + 10 + (i * 21) % 180);
-  const hovers = await durations(page, "flamed:hover");
+  const box = await boxOf(page);
+  const hover_ms = await hovers(page, box);
   const zooms = [];
   for (let i = 0; i < 12; i++) {
     await forget(page);
@@ -118,7 +130,7 @@ async function tree(browser, url, nodes) {
     await frames(page);
   }
   const result = {
-    first_paint_ms: spread(firstPaints), read_ms: spread(reads), hover_ms: spread(hovers), zoom_draw_ms: spread(zooms), search_ms: spread(searches),
+    first_paint_ms: spread(firstPaints), read_ms: spread(reads), hover_ms, zoom_draw_ms: spread(zooms), search_ms: spread(searches),
     dom_nodes: await page.$$eval("*", (elements) => elements.length), heap_bytes: await heap(page, session),
   };
   await page.close();
@@ -162,6 +174,25 @@ const keepResponses = () => {
   }
 };
 
+// Of twelve actions.
+async function responses(page, act) {
+  await page.evaluate(() => (window.responses = []));
+  for (let i = 0; i < 12; i++) {
+    await act(i);
+    await page.waitForTimeout(300);
+  }
+  return spread(await page.evaluate(() => window.responses));
+}
+
+const clickIn = (page, box, i) => page.mouse.click(box.x + ((i * 29 + 11) % 89) / 89 * box.width, box.y + 20 * (i % 6) + 10);
+
+// From the navigation until the first graph is painted.
+async function firstGraph(page, url) {
+  await page.goto(url, { timeout: 120_000 });
+  await page.waitForFunction(() => window.measures.some(({ name }) => name === "flamed:first-paint"), undefined, { timeout: 120_000 });
+  return page.evaluate(() => window.measures.find(({ name }) => name === "flamed:first-paint").end);
+}
+
 // Shows a window that is over, since of such the page fetches all nodes, and returns their number.
 async function showAll(page, url) {
   const rest = page.waitForResponse((response) => ofGraph(new URL(response.url())) && !response.url().includes("max_nodes"));
@@ -182,65 +213,51 @@ async function machine(browser, url, slowdown) {
   for (let i = 0; i < REPEATS; i++) {
     await page.goto("about:blank");
     await session.send("Emulation.setCPUThrottlingRate", { rate: slowdown });
-    await page.goto(url, { timeout: 120_000 });
-    await page.waitForFunction(() => window.measures.some(({ name }) => name === "flamed:first-paint"), undefined, { timeout: 120_000 });
-    graphs.push(await page.evaluate(() => window.measures.find(({ name }) => name === "flamed:first-paint").end));
+    graphs.push(await firstGraph(page, url));
     await loaded(page);
   }
   const nodes = await showAll(page, url);
   const processes = await page.$eval("#processes-count", (count) => Number(count.textContent));
-  const responses = async (act) => {
-    await page.evaluate(() => (window.responses = []));
-    for (let i = 0; i < 12; i++) {
-      await act(i);
-      await page.waitForTimeout(300);
-    }
-    return spread(await page.evaluate(() => window.responses));
-  };
-  const box = await page.$eval(".flame-canvas", (canvas) => canvas.getBoundingClientRect().toJSON());
+  const box = await boxOf(page);
   const result = { processes, nodes, first_graph_ms: spread(graphs) };
-  result.graph_click_ms = await responses((i) => page.mouse.click(box.x + ((i * 29 + 11) % 89) / 89 * box.width, box.y + 20 * (i % 6) + 10));
+  result.graph_click_ms = await responses(page, (i) => clickIn(page, box, i));
   await page.focus("#graph");
-  result.graph_key_ms = await responses((i) => page.keyboard.press(["Escape", "ArrowDown", "ArrowDown", "Enter", "ArrowRight", "Backspace"][i % 6]));
+  result.graph_key_ms = await responses(page, (i) => page.keyboard.press(["Escape", "ArrowDown", "ArrowDown", "Enter", "ArrowRight", "Backspace"][i % 6]));
   await page.mouse.move(box.x + box.width / 3, box.y + box.height / 2);
-  result.graph_wheel_ms = await responses((i) => page.mouse.wheel(0, i % 2 === 0 ? 120 : -120));
-  await forget(page);
-  for (let i = 0; i < 60; i++) await page.mouse.move(box.x + ((i * 37) % 97) / 97 * box.width, box.y + 10 + (i * 21) % 180);
-  result.hover_ms = spread(await durations(page, "flamed:hover"));
+  result.graph_wheel_ms = await responses(page, (i) => page.mouse.wheel(0, i % 2 === 0 ? 120 : -120));
+  result.hover_ms = await hovers(page, box);
   await page.keyboard.press("Escape");
   // There and back again, and clicks and keys in it.
   for (const mode of ["bottom-up", "sandwich", "table"]) {
     const name = mode.replace("-", "_");
-    result[`to_${name}_ms`] = await responses((i) => page.click(`#modes [data-mode="${i % 2 === 0 ? mode : "icicle"}"]`));
+    result[`to_${name}_ms`] = await responses(page, (i) => page.click(`#modes [data-mode="${i % 2 === 0 ? mode : "icicle"}"]`));
   }
   await page.click('#modes [data-mode="table"]');
-  result.rows_by_ms = await responses((i) => page.selectOption("#rows", ["module", "file", ""][i % 3]));
+  result.rows_by_ms = await responses(page, (i) => page.selectOption("#rows", ["module", "file", ""][i % 3]));
   await page.click('#modes [data-mode="bottom-up"]');
-  result.bottom_up_click_ms = await responses((i) => page.mouse.click(box.x + ((i * 29 + 11) % 89) / 89 * box.width, box.y + 20 * (i % 6) + 10));
-  await forget(page);
-  for (let i = 0; i < 60; i++) await page.mouse.move(box.x + ((i * 37) % 97) / 97 * box.width, box.y + 10 + (i * 21) % 180);
-  result.bottom_up_hover_ms = spread(await durations(page, "flamed:hover"));
+  result.bottom_up_click_ms = await responses(page, (i) => clickIn(page, box, i));
+  result.bottom_up_hover_ms = await hovers(page, box);
   await page.click("#crumbs .first button");
   await page.click('#modes [data-mode="icicle"]');
-  result.table_beside_ms = await responses(() => page.keyboard.press("b"));
+  result.table_beside_ms = await responses(page, () => page.keyboard.press("b"));
   await page.click("#beside");
-  result.row_ms = await responses((i) => page.click(`.rows [data-index="${i % 8}"]`));
+  result.row_ms = await responses(page, (i) => page.click(`.rows [data-index="${i % 8}"]`));
   await page.click("#beside");
-  result.fold_ms = await responses(() => page.click("#collapse"));
+  result.fold_ms = await responses(page, () => page.click("#collapse"));
   const list = await page.$eval("#process-list", (element) => element.getBoundingClientRect().toJSON());
   await page.mouse.move(list.x + 40, list.y + 200);
-  result.list_wheel_ms = await responses((i) => page.mouse.wheel(0, i % 2 === 0 ? 600 : -600));
-  result.list_open_ms = await responses(() => page.click('[data-id="exe cc1plus"] .twisty'));
-  result.list_key_ms = await responses(async (i) => {
+  result.list_wheel_ms = await responses(page, (i) => page.mouse.wheel(0, i % 2 === 0 ? 600 : -600));
+  result.list_open_ms = await responses(page, () => page.click('[data-id="exe cc1plus"] .twisty'));
+  result.list_key_ms = await responses(page, async (i) => {
     await page.focus("#process-list");
     await page.keyboard.press(["Home", "PageDown", "ArrowDown", "ArrowUp"][i % 4]);
   });
-  result.list_search_ms = await responses(async (i) => {
+  result.list_search_ms = await responses(page, async (i) => {
     await page.focus("#process-filter");
     await page.keyboard.press("cc1plus build"[i]);
   });
   await page.fill("#process-filter", "");
-  result.list_choose_ms = await responses((i) => page.click(`#process-list [role=treeitem]:nth-child(${2 + (i % 5)}) .name`));
+  result.list_choose_ms = await responses(page, (i) => page.click(`#process-list [role=treeitem]:nth-child(${2 + (i % 5)}) .name`));
   result.dom_nodes = await page.$$eval("*", (elements) => elements.length);
   await page.close();
   return result;
@@ -288,7 +305,62 @@ async function views(browser, url, slowdown) {
   return result;
 }
 
-const { child, url } = await start(process.env.FLAMED_FIXTURE);
+const freePort = () => new Promise((resolve) => {
+  const server = createServer().listen(0, "127.0.0.1", () => {
+    const { port } = server.address();
+    server.close(() => resolve(port));
+  });
+});
+
+async function startDaemon() {
+  const url = `http://127.0.0.1:${await freePort()}`;
+  const child = spawn(process.env.FLAMED_DAEMON, ["--listen", new URL(url).host, "--cpu-budget", "off", "--history", MONTH], { stdio: "ignore" });
+  const ended = new Promise((resolve) => child.once("exit", resolve));
+  while (!(await fetch(`${url}/readyz`).then(({ ok }) => ok, () => false))) {
+    if (child.exitCode !== null) throw new Error(`the daemon has ended with ${child.exitCode}`);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  return { child, url, ended };
+}
+
+// As in history_bench.cc.
+const MONTH_FROM = 1_767_268_800_000;
+const MONTH_TO = MONTH_FROM + 28 * 86_400_000;
+
+async function month(browser) {
+  const [cold, warm] = [[], []];
+  const result = {};
+  for (let i = 0; i < REPEATS; i++) {
+    for (const file of readdirSync(MONTH)) execFileSync("dd", [`if=${join(MONTH, file)}`, "iflag=nocache", "count=0", "status=none"]);
+    const { child, url, ended } = await startDaemon();
+    try {
+      const page = await browser.page(url, { now: null, width: 1440, height: 900 });
+      await page.addInitScript(keepMeasures);
+      await page.addInitScript(keepResponses);
+      const window = `from=${MONTH_FROM}&to=${MONTH_TO}`;
+      cold.push(await firstGraph(page, `${url}/?${window}`));
+      await loaded(page);
+      await page.goto("about:blank");
+      warm.push(await firstGraph(page, `${url}/?${window}`));
+      await loaded(page);
+      if (i === REPEATS - 1) {
+        await page.waitForLoadState("networkidle", { timeout: 120_000 });
+        await page.waitForFunction(() => document.querySelector(".fetching") === null, undefined, { timeout: 120_000 });
+        const box = await boxOf(page);
+        result.click_ms = await responses(page, (at) => clickIn(page, box, at));
+        result.hover_ms = await hovers(page, box);
+        result.note = (await (await fetch(`${url}/profile?${window}&max_nodes=2`)).json()).warnings.join(" ");
+      }
+      await page.close();
+    } finally {
+      child.kill("SIGTERM");
+      await ended;
+    }
+  }
+  return { cold_ms: spread(cold), warm_ms: spread(warm), ...result };
+}
+
+const { child, url } = ONLY === "month" ? {} : await start(process.env.FLAMED_FIXTURE);
 const browser = await Browser.launch();
 try {
   const figures = {};
@@ -300,8 +372,9 @@ try {
     if (measures("machine")) figures[`machine_${slowdown}`] = await machine(browser, url, slowdown);
     if (measures("views")) figures[`views_${slowdown}`] = await views(browser, url, slowdown);
   }
+  if (measures("month") && MONTH !== "") figures.month = await month(browser);
   console.log(JSON.stringify(figures, null, 2));
 } finally {
   await browser.close();
-  child.kill("SIGTERM");
+  child?.kill("SIGTERM");
 }

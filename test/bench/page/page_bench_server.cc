@@ -69,9 +69,12 @@ class MadeUpSymbols final : public symbolizer::Symbolizer {
     constexpr std::array<FrameKind, 4> kKinds{FrameKind::kNative, FrameKind::kNative, FrameKind::kJit,
                                               FrameKind::kKernel};
     const FrameKind kind = kKinds[function % kKinds.size()];
-    return {"service::part_" + std::to_string(function % 97) + "::function_" + std::to_string(function) +
-                "(std::vector<Item> const&)",
-            kind == FrameKind::kKernel ? "[kernel]" : "libservice" + std::to_string(function % 7) + ".so", kind, ""};
+    const std::string part = "part_" + std::to_string(function % 97);
+    symbolizer::Symbol symbol{
+        "service::" + part + "::function_" + std::to_string(function) + "(std::vector<Item> const&)",
+        kind == FrameKind::kKernel ? "[kernel]" : "libservice" + std::to_string(function % 7) + ".so", kind, ""};
+    if (kind == FrameKind::kNative) symbol.file = part + ".cc";
+    return symbol;
   }
 };
 

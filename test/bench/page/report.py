@@ -66,9 +66,16 @@ def main():
             view = figures[f"views_{slowdown}"][name]
             spread(f"{on}: {what}, something is painted", f"{most_ms} ms", view["painted_ms"])
             spread(f"{on}: {what}, it is there", "1,000 ms" if slowdown == 1 else "", view["there_ms"])
+    if month := figures.get("month"):
+        spread("a month on disk, the first question: navigation → first graph painted", "3,000 ms", month["cold_ms"])
+        spread("a month on disk, asked again", "1,000 ms", month["warm_ms"])
+        spread("a month on disk: a click in the graph", "100 ms", month["click_ms"])
+        spread("a month on disk: one move of the pointer", "16 ms", month["hover_ms"])
     spread("release of the brush → graph painted", "300 ms", figures["brush"]["release_to_paint_ms"])
     row("the page's own code and style, compressed", "104 KiB", f"{figures['bundle']['bytes'] / 1024:.0f} KiB")
     print(f"\nOf the thread over time the page says: {figures['views_1']['time']['note']}")
+    if "month" in figures:
+        print(f"\nOf the month the daemon says: {figures['month']['note']}")
 
 
 main()

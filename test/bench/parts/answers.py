@@ -132,8 +132,8 @@ class Page(Part):
             raise Skip("there is no chromium here")
         path = how.built("bench/page-figures.json")
         with open(path, "w", encoding="utf-8") as file:
-            run = subprocess.run(["test/web/run.sh", "bench", how.built("test/web"), how.built("test/bench/page/page_bench_server")],
-                                 stdout=file, check=False)
+            run = subprocess.run(["test/web/run.sh", "bench", how.built("test/web"), how.built("test/bench/page/page_bench_server"),
+                                  how.flamed, how.built("test/bench/archive/history_bench")], stdout=file, check=False)
         if run.returncode != 0:
             raise Skip(f"test/web/run.sh ended with status {run.returncode}")
         text = subprocess.run(["/usr/bin/python3", "test/bench/page/report.py", path], stdout=subprocess.PIPE, text=True,

@@ -7,8 +7,7 @@
  *   reporter    400 to 550 make_report()
  *   holder      holds a lock nearly all the time
  *   session-1   wants the lock, as does session-2, in lock_session()
- *   journal     commit(): writes some MiB past the page cache to a file of the current folder, which even a fast disk
- *               takes a while for, and fsync
+ *   journal     commit(): writes 8 MiB past the page cache to a file of the current folder, and fsync
  *   checkout    the main thread, 980 to 1000 look_around()
  *
  * Otherwise they wait for work, which never comes.

@@ -473,6 +473,12 @@ TEST_CASE("more than the budget is left out, oldest first, and the answer says s
   const store::Profile profile = store::build_profile(some, Selection{earlier}, namer);
   CHECK(profile.nodes.front().total_samples == 3);
   CHECK(mentions(profile.warnings, "are left out: reading so much of the history takes too much memory"));
+
+  // The same question again has the same answer, from what was read for the first one.
+  std::filesystem::remove_all(folder.path("history"));
+  const Snapshot again = past.with(after.test.store.snapshot(), {&earlier, 1});
+  CHECK(again.data().warnings == some.data().warnings);
+  CHECK(store::build_profile(again, Selection{earlier}, namer).nodes.front().total_samples == 3);
 }
 
 TEST_CASE("a damaged database costs its own minutes, and the answer says so") {

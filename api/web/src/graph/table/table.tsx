@@ -2,7 +2,7 @@
 // The functions of the shown part, or what they are in, as a table that is filtered by the search. Only visible rows are
 // in the document.
 import { computed, signal } from "@preact/signals";
-import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import { about, isDiff as comparesSides, profile } from "../../questions";
 import { look, view } from "../../state";
@@ -143,8 +143,19 @@ function Row({ row, index, isSelected, isNarrow, largest }: RowProperties) {
   );
 }
 
-// `choose`: the action of a click on a row besides selecting it.
-export function FunctionTable({ choose, isNarrow = false }: { choose?: (name: string) => void; isNarrow?: boolean }) {
+interface TableProperties {
+  choose?: (name: string) => void; // the action of a click on a row besides selecting it
+  isNarrow?: boolean;
+}
+
+// To make and sort the rows of twenty thousand functions takes longer than the rest of a view, which is painted first.
+export function FunctionTable(properties: TableProperties) {
+  const [isPainted, setPainted] = useState(false);
+  useEffect(() => setPainted(true), []); // effects run after painting
+  return isPainted ? <Table {...properties} /> : <div class="table" />;
+}
+
+function Table({ choose, isNarrow = false }: TableProperties) {
   const body = useRef<HTMLDivElement>(null);
   const tree = model.value;
   const list = rows.value;
