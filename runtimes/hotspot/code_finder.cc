@@ -31,7 +31,9 @@ Result<HotSpotCodeFinder> HotSpotCodeFinder::open(RemoteMemory& memory, const Ho
     }
   }
   for (const std::uint64_t address : addresses) {
-    if (const std::optional<Heap> heap = finder.read_heap(address)) finder.heaps_.push_back(*heap);
+    const std::optional<Heap> heap = finder.read_heap(address);
+    const auto overlaps = [&](const Heap& other) { return heap->low < other.high && other.low < heap->high; };
+    if (heap && std::none_of(finder.heaps_.begin(), finder.heaps_.end(), overlaps)) finder.heaps_.push_back(*heap);
   }
   if (finder.heaps_.empty()) return Error("HotSpot: its code heaps can't be read");
   return finder;
@@ -46,7 +48,7 @@ std::optional<HotSpotCodeFinder::Heap> HotSpotCodeFinder::read_heap(std::uint64_
                   in_space(places.segment_map, places.low), in_space(places.segment_map, places.high),
                   read_number<std::uint32_t>(memory_, address + places.log2_segment_bytes.offset).value_or(0)};
   constexpr unsigned kMostLog2 = 16;
-  if (address == 0 || heap.low == 0 || heap.map == 0 || heap.log2_segment_bytes == 0 ||
+  if (address == 0 || heap.low == 0 || heap.low >= heap.high || heap.map == 0 || heap.log2_segment_bytes == 0 ||
       heap.log2_segment_bytes > kMostLog2) {
     return std::nullopt;
   }

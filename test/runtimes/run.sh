@@ -7,7 +7,8 @@
 #   test/runtimes/run.sh BUILD_DIR [NAME...]    NAME: python-3.13, java-8, ..., without one all of `versions`
 #
 # Prints "RESULT pass|fail|skip NAME [REASON]" for each. A version that can't be had is skipped. Versions come from Debian's
-# packages of other releases, unpacked into trees, from npm, from PyPI, and as Go modules, and stay in BUILD_DIR/versions.
+# packages of other releases, unpacked into trees, from npm, from PyPI, as Go modules, and from pyenv where it has built
+# them, and stay in BUILD_DIR/versions.
 # Needs root, mmdebstrap, npm, Python with pip, any Go, a JDK, and the built kernel tests.
 set -euo pipefail
 
@@ -23,9 +24,10 @@ versions=(
   'python-3.10 go 3.10.16-20241219-1'
   'python-3.11 debian bookworm python3.11'
   'python-3.11-standalone go 3.11.11-20241219-1'
-  'python-3.12 go 3.12.8-20241219-1'
+  'python-3.12 pyenv 3.12'
   'python-3.13 debian trixie python3.13'
   'python-3.13-standalone go 3.13.1-20241219-1'
+  'python-3.13-pyenv pyenv 3.13'
   'python-3.14 debian sid python3.14'
   'python-3.14-standalone go 3.14.6-20260610-1'
   'python-3.15 debian sid python3.15'
@@ -95,6 +97,17 @@ fetch_go() { # fetch_go FOLDER VERSION
   printf 'module fetching\n' >"$1/go.mod"
   (cd "$1" && GOFLAGS=-mod=mod go mod download -json "github.com/kluctl/go-embed-python@v0.0.0-$2") >"$1/module.json"
   "$source_dir/test/runtimes/unpack_python.py" "$1/module.json" "$1/python" && ln -s ../python/bin/python3 "$1/bin/python"
+}
+
+# Builds of this machine, which have a shared libpython if pyenv was told so.
+fetch_pyenv() { # fetch_pyenv FOLDER VERSION
+  local program
+  program=$(find "${PYENV_ROOT:-$HOME/.pyenv}/versions" -path "*/$2.*/bin/python$2" | sort -V | tail -1)
+  [[ -n $program ]] || {
+    echo "pyenv has no $2"
+    return 1
+  }
+  ln -s "$program" "$1/bin/python"
 }
 
 fetch() { # fetch NAME FROM WHAT...
