@@ -7,6 +7,7 @@ export DEBIAN_FRONTEND=noninteractive
 # shellcheck source=test/vm/guest_support.sh
 source /opt/flamed-tests/guest_support.sh
 readonly config=/etc/flamed/flamed.json history=/var/lib/flamed/history
+readonly without_budget=/run/systemd/system/flamed.service.d
 readonly setting=/proc/sys/kernel/perf_event_paranoid
 new_version=$(dpkg-deb --field new.deb Version)
 readonly new_version
@@ -36,7 +37,8 @@ is_asked() {
 is_as_before() { ask_past >after.json && cmp -s before.json after.json; }
 is_answered_as_before() {
   within 30 is_as_before && return
-  cat past before.json after.json
+  cat past
+  diff <(tr , '\n' <before.json) <(tr , '\n' <after.json) | head -n 40
   return 1
 }
 
@@ -50,8 +52,10 @@ check "the service starts at each boot" systemctl is-enabled flamed
 check "the program runs as its own user" test "$(stat -c %U "/proc/$(main_pid)")" = flamed
 
 echo "--- update"
+# Without a budget, which an emulated machine uses up before frames have names.
+printf '%s\n' '{ "frequency_hz": 49, "cpu_budget": "off" }' >"$config"
+check "the service starts with an edited configuration" systemctl restart flamed
 check "there is a past" is_asked
-printf '%s\n' '{ "frequency_hz": 49 }' >"$config"
 before_update=$(main_pid)
 check "an update installs, and the service answers at once" installs new.deb
 check "its version is the new one" test "$(version)" = "$new_version"
@@ -88,10 +92,14 @@ if [[ -d installed ]]; then
   tar -C installed -c . | tar -x --keep-directory-symlink -C /
   systemd-sysusers
   echo 2 >"$setting"
+  # Not in the configuration, since dpkg asks about an edited file that is not its own.
+  mkdir -p "$without_budget"
+  printf '%s\n' '[Service]' ExecStart= 'ExecStart=/usr/local/bin/flamed --cpu-budget off' >"$without_budget/test.conf"
   systemctl daemon-reload
   check "the installed tree's service starts" service_starts
   check "from its own place" grep -q '^/usr/local/bin/flamed$' < <(readlink "/proc/$(main_pid)/exe")
   check "there is a past" is_asked
+  rm -r "$without_budget"
   check "the package installs over it" installs new.deb
   systemctl restart flamed
   within 30 answers
