@@ -23,22 +23,23 @@ installs() { # installs DEB: without questions, and the service answers without 
   return 1
 }
 
-# An answer about whole minutes that are over, from history: memory begins with the daemon.
-ask_past() { curl -sf "$url/profile?$(<past)"; }
+# Stacks of a program in a whole minute that is over, from history: memory begins with the daemon. Places of BPF programs
+# are taken by others, flamed's own among them.
+ask_past() { curl -sf "$url/profile?format=folded&$(<past)" | grep -v bpf_prog | sort; }
 is_asked() {
   local minute=$(($(date +%s) / 60 * 60))
   while :; do :; done &
   local busy=$!
   sleep $((minute + 185 - $(date +%s)))
   kill "$busy"
-  echo "from=$((minute + 60))&to=$((minute + 120))" >past
-  ask_past >before.json && (($(wc -c <before.json) > 500)) && grep -q '"samples":[1-9]' before.json
+  echo "pid=$busy&from=$((minute + 60))&to=$((minute + 120))" >past
+  ask_past >before && (($(wc -l <before) > 1))
 }
-is_as_before() { ask_past >after.json && cmp -s before.json after.json; }
+is_as_before() { ask_past >after && cmp -s before after; }
 is_answered_as_before() {
   within 30 is_as_before && return
   cat past
-  diff <(tr , '\n' <before.json) <(tr , '\n' <after.json) | head -n 40
+  diff before after | head -n 40
   return 1
 }
 
@@ -62,7 +63,7 @@ check "its version is the new one" test "$(version)" = "$new_version"
 check "another daemon runs" test "$(main_pid)" != "$before_update"
 check "the edited configuration stays" grep -q 49 "$config"
 check "and is in force" grep -q 'CPUs at 49 Hz' < <(journalctl --no-pager --output cat --unit flamed)
-check "the past is answered byte for byte" is_answered_as_before
+check "stacks of the past are as before" is_answered_as_before
 
 echo "--- removal"
 check "it is removed" dpkg --remove flamed
@@ -73,7 +74,7 @@ check "the configuration stays" grep -q 49 "$config"
 check "history stays" test -n "$(ls "$history")"
 check "it installs again" installs new.deb
 check "the setting is 2 again" has_setting 2
-check "the past is answered byte for byte again" is_answered_as_before
+check "stacks of the past are as before again" is_answered_as_before
 
 echo "--- an administrator's setting"
 echo 1 >"$setting"
@@ -104,6 +105,6 @@ if [[ -d installed ]]; then
   systemctl restart flamed
   within 30 answers
   check "the package's program runs" grep -q '^/usr/bin/flamed$' < <(readlink "/proc/$(main_pid)/exe")
-  check "the past is answered byte for byte" is_answered_as_before
+  check "stacks of the past are as before" is_answered_as_before
 fi
 echo END
