@@ -177,7 +177,7 @@ void merge_runs(std::vector<Pair>& pairs, std::vector<std::size_t>& begins, std:
       scratch.assign(into, at(run + 1));
       const Pair* first = scratch.data();
       const Pair* const first_end = first + scratch.size();
-      // Without a branch on what can't be foreseen.
+      // Without a branch: the processor would guess it wrong half the time.
       while (first != first_end && second != end) {
         const bool is_second = second->stack < first->stack;
         *into++ = *(is_second ? second : first);

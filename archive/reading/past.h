@@ -92,9 +92,10 @@ class Past {
   store::Snapshot read(const store::Snapshot& recent, std::span<const store::WallWindow> windows,
                        const store::Detail& detail);
   [[nodiscard]] bool has(const Part& part, PastSpace::Processes processes) const;
-  /// Of a plan that has no room, so that the same question again reads nothing.
+  /// Whether the newest of the plan's parts, and nothing else, are in memory. So it is after a question that had no
+  /// room for the others: asked again, it reads nothing.
   [[nodiscard]] bool has_newest_alone(const Plan& plan) const;
-  /// Even packed: what was read for other questions has to go in any case, so it goes before anything is read.
+  /// Whether the plan's minutes have no room even packed. Then what other questions have read goes first.
   [[nodiscard]] bool is_beyond_budget(const Plan& plan) const;
   Status load(const Part& part, PastSpace::Processes processes);
   Status refresh();

@@ -5,7 +5,7 @@ exec >/dev/ttyS1 2>&1
 cd /opt/flamed-tests || exit 1
 readonly url=http://127.0.0.1:9090
 
-# How much the host's load slows this machine down, see run.sh.
+# How much the host's load slows this machine down, see machine.sh.
 stretch=$(grep -o 'flamed.stretch=[0-9]*' /proc/cmdline | cut -d= -f2)
 
 now_ms() { echo $(($(date +%s%N) / 1000000)); }
