@@ -41,9 +41,12 @@ static long long now_ns(void) {
   return now.tv_sec * 1000000000LL + now.tv_nsec;
 }
 
-static void sleep_ms(long ms) {
+/* For how long it slept: the timer's slack is a tenth of a millisecond. */
+static long long sleep_ms(long ms) {
   const struct timespec time = {0, ms * 1000000};
+  const long long began_ns = now_ns();
   nanosleep(&time, NULL);
+  return now_ns() - began_ns;
 }
 
 struct account {
@@ -74,8 +77,7 @@ static void* sleeps(void* unused) {
   struct account account = {now_ns(), 0};
   (void)unused;
   while (now_ns() < end_ns) {
-    sleep_ms(3);
-    account.slept_ns += 3000000;
+    account.slept_ns += sleep_ms(3);
     poll(NULL, 0, 7);
   }
   tell(&account);
@@ -100,8 +102,7 @@ static void* want(void* unused) {
   while (now_ns() < end_ns) {
     pthread_mutex_lock(&mutex);
     pthread_mutex_unlock(&mutex);
-    sleep_ms(1);
-    account.slept_ns += 1000000;
+    account.slept_ns += sleep_ms(1);
   }
   tell(&account);
   return NULL;
