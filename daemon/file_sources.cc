@@ -98,11 +98,12 @@ double FileSources::frequency_hz() const {
 }
 
 api::CpuAccount FileSources::machine_cpu(const store::WallWindow& /*window*/) const {
-  return {{}, "a file does not have the kernel's accounts"};
+  return {{}, "a file has the kernel's accounts of its minutes alone"};
 }
 
-api::CpuAccount FileSources::process_cpu(const store::WallWindow& window, const store::ProcessInfo& /*process*/) const {
-  return machine_cpu(window);
+api::CpuAccount FileSources::process_cpu(const store::WallWindow& /*window*/,
+                                         const store::ProcessInfo& /*process*/) const {
+  return {{}, "a file does not have the kernel's accounts of processes"};
 }
 
 }  // namespace flamed::daemon

@@ -142,6 +142,16 @@ store::QueryBudget budget_for(const Sources& sources) {
 
 namespace {
 
+/// Of minutes that are only on disk, what was written with them.
+CpuAccount machine_cpu(const store::WallWindow& window, const ReadyQuestion& question, const Sources& sources) {
+  const store::KeptCpu kept = store::kept_cpu(question.snapshot, window);
+  if (!kept.ns) return {{}, "the kernel's accounts were not written with some of the minutes on disk"};
+  if (kept.rest.to <= kept.rest.from) return {kept.ns, {}};
+  CpuAccount cpu = sources.machine_cpu(kept.rest);
+  if (cpu.ns) *cpu.ns += *kept.ns;
+  return cpu;
+}
+
 /// Of waiting time, or of all time of threads.
 void add_coverage_of_threads(store::Coverage& coverage, const store::AnswerFacts& facts, const ReadyQuestion& question,
                              const Sources& sources) {
@@ -161,7 +171,7 @@ void add_coverage_of_threads(store::Coverage& coverage, const store::AnswerFacts
   if (!threads.ns) return;
   auto expected_ns = static_cast<double>(*threads.ns);
   if (facts.measure == store::Measure::kWait) {
-    CpuAccount cpu = sources.machine_cpu(facts.used);
+    CpuAccount cpu = machine_cpu(facts.used, question, sources);
     coverage.reason = std::move(cpu.reason);
     coverage.cpu_ns_accounted = cpu.ns;
     if (!cpu.ns) return;
@@ -204,7 +214,7 @@ void add_coverage(store::AnswerFacts& facts, const ReadyQuestion& question, cons
   }
   CpuAccount sum{0, {}};
   if (!selection.is_narrowed() && !facts.only_user) {
-    sum = sources.machine_cpu(facts.used);
+    sum = machine_cpu(facts.used, question, sources);
   } else {
     // For units, containers and cgroups, too, the account is the sum of the processes, since samples belong to them by
     // process. The cgroup's own account includes processes that moved in and out, and those that were never sampled.

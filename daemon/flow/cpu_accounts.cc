@@ -19,6 +19,8 @@ constexpr std::size_t kAccountBytes = 128;
 constexpr std::size_t kMostStatBytes = 4096;
 /// NTP slews by less than this in an interval; a larger change is a step, or the machine was suspended.
 constexpr std::int64_t kStepNs = kNsPerSecond / 2;
+/// Sampling begins a bit before the accounts of all processes are read. Samples from before that are of an earlier run.
+constexpr std::int64_t kBeginningNs = 10 * kNsPerSecond;
 /// The time between a process's last reading and its end may be at most 1/kUnreadPart of the window.
 constexpr std::int64_t kUnreadPart = 100;
 
@@ -229,7 +231,7 @@ std::optional<std::uint64_t> CpuAccounts::at(const Readings& readings, WallTime 
   const Reading& first = readings.front();
   if (time <= first.time) {
     const bool is_start = first.cpu_ns == 0 || time == first.time;
-    const bool of_beginning = span.with_sampling && first.time <= span.began;
+    const bool of_beginning = span.with_sampling && first.time <= span.began && span.began.ns - time.ns < kBeginningNs;
     if (!is_start && !of_beginning) return std::nullopt;
     return first.cpu_ns;
   }
@@ -302,7 +304,8 @@ api::CpuAccount CpuAccounts::process(const store::WallWindow& window, const stor
   }
   const std::optional<std::uint64_t> before = at(readings, lived.from, span);
   if (!before) {
-    return unknown("the CPU time of " + name_of(process.id) + "was not read before the window began");
+    return unknown("the CPU time of " + name_of(process.id) +
+                   " was not read before the window began: it is kept in memory alone, while flamed runs");
   }
   bool unread = false;
   if (lived.to > readings.back().time && (account.unread_end || lived.to > span.seen_until)) {

@@ -2,6 +2,8 @@
 #include "store/query/query.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <limits>
 #include <memory>
 #include <utility>
@@ -130,6 +132,34 @@ std::vector<ProcessInfo> selected_processes(const Snapshot& snapshot, const Sele
     }
   });
   return selected;
+}
+
+KeptCpu kept_cpu(const Snapshot& snapshot, const WallWindow& window) {
+  const SnapshotData& data = snapshot.data();
+  KeptCpu kept{0, window};
+  if (!data.on_disk_until || *data.on_disk_until <= window.from) return kept;
+  double ns = 0;
+  std::optional<WallTime> memory_from;
+  const auto begin_memory = [&](const SlotBounds& bounds) {
+    memory_from = WallTime{std::max(bounds.start, data.since).ns + bounds.wall_offset_ns};
+  };
+  for (const SealedSlot& sealed : *data.sealed) {
+    const Slot& slot = *sealed.slot;
+    const WallTime from = slot.bounds.wall_start(), to = slot.bounds.wall_end();
+    if (*data.on_disk_until < to) {
+      begin_memory(slot.bounds);
+      break;
+    }
+    const std::int64_t overlap_ns = std::min(to, window.to).ns - std::max(from, window.from).ns;
+    if (overlap_ns <= 0) continue;
+    if (!slot.cpu_ns_accounted) kept.ns.reset();
+    ns += static_cast<double>(slot.cpu_ns_accounted.value_or(0)) * static_cast<double>(overlap_ns) /
+          static_cast<double>(to.ns - from.ns);
+  }
+  if (!memory_from && !data.open.empty()) begin_memory(data.open.front().bounds);
+  kept.rest.from = std::max({window.from, *data.on_disk_until, memory_from.value_or(window.to)});
+  if (kept.ns) kept.ns = static_cast<std::uint64_t>(std::llround(ns));
+  return kept;
 }
 
 std::optional<bool> matches_ever(const Snapshot& snapshot, Selection selection, ProfileOptions options,

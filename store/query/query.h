@@ -52,6 +52,14 @@ std::vector<ProcessInfo> selected_processes(const Snapshot& snapshot, const Sele
 /// From the start of the oldest slot to now; empty if nothing is retained.
 std::optional<WallWindow> retained_window(const Snapshot& snapshot);
 
+/// CPU time of the machine in the kernel's accounts, as far as it was written with minutes on disk.
+struct KeptCpu {
+  std::optional<std::uint64_t> ns;  ///< empty: that of some of these minutes is not known
+  WallWindow rest;                  ///< the part of the window that memory has; may be empty
+};
+/// In proportion to the time, where a minute is only partly in the window.
+KeptCpu kept_cpu(const Snapshot& snapshot, const WallWindow& window);
+
 /// Whether any retained sample matches the selection, without its window and part of seconds, and `focus`, `ignore` and
 /// `root` of the options. Empty: the budget is exhausted, or nothing is retained.
 std::optional<bool> matches_ever(const Snapshot& snapshot, Selection selection, ProfileOptions options,

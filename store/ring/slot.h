@@ -62,6 +62,8 @@ struct Slot {
   /// Only of `waits`: of long waits that ended in it, the part before it.
   std::vector<LongWait> long_waits{};
   std::int64_t resolution_ns = kNsPerMinute;  ///< it is of a minute, or of several on disk
+  /// Only of minutes on disk, if it was known: CPU time of the machine in the kernel's accounts.
+  std::optional<std::uint64_t> cpu_ns_accounted{};
 
   [[nodiscard]] std::size_t bytes() const {
     return sizeof(Slot) + 2 * sizeof(void*) + histogram.byte_count() + long_waits.size() * sizeof(LongWait) +

@@ -111,14 +111,26 @@ TEST_CASE("CPU time between two readings counts in proportion to the time") {
   CHECK(machine.busy(20, 50) == Approx(60).epsilon(0.001));
 }
 
-TEST_CASE("time before the beginning of sampling counts neither as sampled nor as used") {
+TEST_CASE("the moment before the beginning of sampling counts neither as sampled nor as used") {
   Machine machine;
   const ProcessId id = machine.add(42, -500, 300);
   machine.accounts.begin();
   machine.use(id, 1);
   machine.pass(60);
-  CHECK(machine.used(id, -40, 30) == Approx(30).epsilon(0.001));
-  CHECK(machine.busy(-40, 30) == Approx(30).epsilon(0.001));
+  CHECK(machine.used(id, -4, 30) == Approx(30).epsilon(0.001));
+  CHECK(machine.busy(-4, 30) == Approx(30).epsilon(0.001));
+}
+
+TEST_CASE("a window that an earlier run has sampled is not known") {
+  Machine machine;
+  const ProcessId id = machine.add(42, -500, 300);
+  machine.accounts.begin();
+  machine.use(id, 1);
+  machine.pass(60);
+  CHECK(machine.used(id, -40, 30) < 0);
+  CHECK(machine.reason().find("process 42 was not read before the window began") != std::string::npos);
+  CHECK(machine.busy(-40, 30) < 0);
+  CHECK(machine.reason().find("not read before the window began") != std::string::npos);
 }
 
 TEST_CASE("a process without samples for a long time used its CPU time after that, not evenly") {
