@@ -499,7 +499,8 @@ class Daemon::Parts {
         History::Parts{store_, modules_, clock_, cache_, [this] { return budget_.may_work_in_background(); },
                        [this](MonotonicTime time) { stored_.await(time, kLongestDrain); },
                        [this] { return static_cast<std::uint32_t>(sampler_->figures().cpus()); },
-                       [this](const store::WallWindow& window) { return accounts_.machine(window).ns; }},
+                       [this](const store::WallWindow& window) { return accounts_.machine(window).ns; },
+                       [this](std::uint64_t address) { return kernel_symbols_.is_in_image(address); }},
         std::move(folder), history_options(config_), std::move(index));
   }
 

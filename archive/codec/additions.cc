@@ -20,6 +20,8 @@ constexpr std::uint8_t kVersion = 1;
 constexpr std::uint64_t kTrustedRows = 1U << 16;
 /// Of texts, modules, threads and processes in one block: a row of theirs takes much more memory than bytes.
 constexpr std::uint64_t kMostRows = 1U << 20;
+/// More processes than a session has.
+constexpr DictionarySize kOfAnySession{.processes = 1U << 30};
 
 // The columns. A text is a number in the block's own list of texts. Differences are to the row before, or to 0.
 enum : std::size_t {
@@ -363,6 +365,19 @@ class Decoder {
 };
 
 }  // namespace
+
+Result<std::vector<std::byte>> encode_states(std::vector<ProcessState> states) {
+  Additions additions;
+  additions.before = kOfAnySession;
+  additions.processes = std::move(states);
+  return encode(additions);
+}
+
+Result<std::vector<ProcessState>> decode_states(std::span<const std::byte> block) {
+  Result<Additions> additions = decode_additions(block, kOfAnySession);
+  if (!additions) return std::move(additions).error();
+  return std::move(additions->processes);
+}
 
 Result<Additions> decode_additions(std::span<const std::byte> block, const DictionarySize& known) {
   Result<BlockReader> columns = BlockReader::open(block, kVersion, kColumns);

@@ -87,4 +87,8 @@ Result<std::vector<std::byte>> encode(const Additions& additions);
 /// ENOTSUP they have another version. `before` must equal `known`.
 Result<Additions> decode_additions(std::span<const std::byte> block, const DictionarySize& known);
 
+/// Later states of processes that the dictionary has, in a block of their own.
+Result<std::vector<std::byte>> encode_states(std::vector<ProcessState> states);
+Result<std::vector<ProcessState>> decode_states(std::span<const std::byte> block);
+
 }  // namespace flamed::archive

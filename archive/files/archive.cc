@@ -182,8 +182,12 @@ Status Archive::append(const Minute& minute, const PeriodFile::Blocks& blocks, E
   return {};
 }
 
-Status Archive::add_samples(std::span<const PeriodFile::SamplesBlock> blocks) {
+Status Archive::add_samples(std::span<const PeriodFile::LaterBlock> blocks) {
   return add_to_session([&] { return file_->add_samples(blocks); });
+}
+
+Status Archive::add_states(const PeriodFile::LaterBlock& block) {
+  return add_to_session([&] { return file_->add_states(block); });
 }
 
 Status Archive::add_sum(const SumBlocks& sum) {

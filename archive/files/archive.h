@@ -68,7 +68,10 @@ class Archive {
   Status append(const Minute& minute, const PeriodFile::Blocks& blocks, Ending ending = Ending::kOver);
 
   /// Single samples of minutes of the open session.
-  Status add_samples(std::span<const PeriodFile::SamplesBlock> blocks);
+  Status add_samples(std::span<const PeriodFile::LaterBlock> blocks);
+
+  /// Later states of processes of the open session.
+  Status add_states(const PeriodFile::LaterBlock& block);
 
   /// A sum of minutes of the open session.
   Status add_sum(const SumBlocks& sum);

@@ -50,11 +50,13 @@ CREATE TABLE minute (
   period_ns INTEGER NOT NULL,
   samples INTEGER NOT NULL,
   lost INTEGER NOT NULL,
-  first INTEGER);
+  first INTEGER,
+  names_from INTEGER);
 CREATE TABLE additions (minute INTEGER PRIMARY KEY, block BLOB NOT NULL);
 CREATE TABLE pairs (minute INTEGER PRIMARY KEY, block BLOB NOT NULL);
 CREATE TABLE names (minute INTEGER PRIMARY KEY, block BLOB NOT NULL);
 CREATE TABLE samples (minute INTEGER PRIMARY KEY, block BLOB NOT NULL);
+CREATE TABLE states (minute INTEGER PRIMARY KEY, block BLOB NOT NULL);
 PRAGMA application_id = 1718378861;
 PRAGMA user_version = 1;
 COMMIT;
@@ -64,8 +66,12 @@ static_assert(kApplicationId == 1718378861 && kSchemaVersion == 1);
 constexpr const char* kAddHost = "ALTER TABLE session ADD COLUMN host TEXT NOT NULL DEFAULT ''";
 /// Of a stretch: the sequence of its first minute; else null.
 constexpr const char* kAddFirst = "ALTER TABLE minute ADD COLUMN first INTEGER";
+/// The lowest frame of an earlier minute that has a name with this one; else null.
+constexpr const char* kAddNamesFrom = "ALTER TABLE minute ADD COLUMN names_from INTEGER";
 constexpr const char* kAddSamples =
     "CREATE TABLE IF NOT EXISTS samples (minute INTEGER PRIMARY KEY, block BLOB NOT NULL)";
+constexpr const char* kAddStates =
+    "CREATE TABLE IF NOT EXISTS states (minute INTEGER PRIMARY KEY, block BLOB NOT NULL)";
 
 /// `first` and `last`: sequences of minutes. What is read most comes first.
 constexpr const char* kAddSums = R"(CREATE TABLE IF NOT EXISTS sum (
@@ -259,17 +265,16 @@ Status PeriodFile::prepare(const char* new_file, const char* settings) {
   if (!*is_begun) {
     if (Status begun = run(connection, kSchema); !begun) return begun;
   }
-  const Result<bool> has_host = has_hosts(connection);
-  if (!has_host) return has_host.error();
-  if (!*has_host) {
-    if (Status added = run(connection, kAddHost); !added) return added;
+  using Has = Result<bool> (*)(sqlite3*);
+  for (const auto& [has, column] : {std::pair<Has, const char*>(has_hosts, kAddHost),
+                                    {has_stretches, kAddFirst},
+                                    {has_names_from, kAddNamesFrom}}) {
+    const Result<bool> is_there = has(connection);
+    if (!is_there) return is_there.error();
+    if (*is_there) continue;
+    if (Status added = run(connection, column); !added) return added;
   }
-  const Result<bool> has_stretches = flamed::archive::has_stretches(connection);
-  if (!has_stretches) return has_stretches.error();
-  if (!*has_stretches) {
-    if (Status added = run(connection, kAddFirst); !added) return added;
-  }
-  for (const char* table : {kAddSamples, kAddSums}) {
+  for (const char* table : {kAddSamples, kAddStates, kAddSums}) {
     if (Status added = run(connection, table); !added) return added;
   }
   Result<std::optional<Recorded>> recorded = recorded_in(connection);
@@ -286,14 +291,16 @@ Status PeriodFile::prepare(const char* new_file, const char* settings) {
        {std::pair<std::optional<Statement>&, const char*>(
             add_session_, "INSERT INTO session (boot_id, run, program, host) VALUES (?, ?, ?, ?)"),
         {add_minute_,
-         "INSERT INTO minute (session, sequence, wall_start_ns, wall_end_ns, period_ns, samples, lost, first) "
-         "VALUES (?, ?, ?, ?, ?, ?, ?, ?)"},
+         "INSERT INTO minute (session, sequence, wall_start_ns, wall_end_ns, period_ns, samples, lost, first, "
+         "names_from) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"},
         {add_additions_, "INSERT INTO additions (minute, block) VALUES (?, ?)"},
         {add_pairs_, "INSERT INTO pairs (minute, block) VALUES (?, ?)"},
         {add_names_, "INSERT INTO names (minute, block) VALUES (?, ?)"},
         {add_samples_, "INSERT INTO samples (minute, block) VALUES (?, ?)"},
         {add_samples_later_,
          "INSERT INTO samples (minute, block) SELECT id, ? FROM minute WHERE session = ? AND sequence = ?"},
+        {add_states_later_,
+         "INSERT OR REPLACE INTO states (minute, block) SELECT id, ? FROM minute WHERE session = ? AND sequence = ?"},
         {add_sum_,
          "INSERT INTO sum (session, first, last, wall_start_ns, wall_end_ns, additions, pairs, short_additions, "
          "short_pairs) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"}}) {
@@ -337,16 +344,24 @@ Status PeriodFile::measure() {
   return {};
 }
 
-Status PeriodFile::add_samples(std::span<const SamplesBlock> blocks) {
+Status PeriodFile::add_later(Statement& add, std::string_view table, const LaterBlock& block) {
+  const std::vector<std::byte> bytes = stamped(block.block, stamp_of(table, run_, block.start));
+  return add.bind(1, bytes).bind(2, *session_).bind(3, std::int64_t{block.sequence}).run();
+}
+
+Status PeriodFile::add_samples(std::span<const LaterBlock> blocks) {
   if (!session_) return {};
   return in_transaction([&]() -> Status {
-    for (const SamplesBlock& samples : blocks) {
-      const std::vector<std::byte> bytes = stamped(samples.block, stamp_of("samples", run_, samples.start));
-      add_samples_later_->bind(1, bytes).bind(2, *session_);
-      if (Status added = add_samples_later_->bind(3, std::int64_t{samples.sequence}).run(); !added) return added;
+    for (const LaterBlock& samples : blocks) {
+      if (Status added = add_later(*add_samples_later_, "samples", samples); !added) return added;
     }
     return {};
   });
+}
+
+Status PeriodFile::add_states(const LaterBlock& block) {
+  if (!session_) return {};
+  return in_transaction([&] { return add_later(*add_states_later_, "states", block); });
 }
 
 Status PeriodFile::add_sum(const SumBlocks& sum) {
@@ -411,11 +426,15 @@ Result<std::int64_t> PeriodFile::write(const Minute& minute, const Blocks& block
   add_minute_->bind(3, minute.wall_start().ns).bind(4, minute.wall_end().ns).bind(5, minute.period_ns);
   add_minute_->bind(6, static_cast<std::int64_t>(minute.quality.stored()));
   add_minute_->bind(7, static_cast<std::int64_t>(minute.quality.lost_total()));
-  if (minute.first) {
-    add_minute_->bind(8, std::int64_t{*minute.first});
-  } else {
-    add_minute_->bind_null(8);
-  }
+  const auto bind_if_set = [&](int place, const std::optional<std::uint32_t>& number) {
+    if (number) {
+      add_minute_->bind(place, std::int64_t{*number});
+    } else {
+      add_minute_->bind_null(place);
+    }
+  };
+  bind_if_set(8, minute.first);
+  bind_if_set(9, blocks.names_from);
   if (const Status added = add_minute_->run(); !added) return added.error();
   const std::int64_t id = sqlite3_last_insert_rowid(connection_.get());
   const auto add = [&](std::optional<Statement>& statement, std::string_view table, std::span<const std::byte> block) {
@@ -480,7 +499,11 @@ Result<bool> has_hosts(sqlite3* connection) { return has_column(connection, "ses
 
 Result<bool> has_stretches(sqlite3* connection) { return has_column(connection, "minute", "first"); }
 
+Result<bool> has_names_from(sqlite3* connection) { return has_column(connection, "minute", "names_from"); }
+
 Result<bool> has_samples(sqlite3* connection) { return has_table(connection, "samples"); }
+
+Result<bool> has_states(sqlite3* connection) { return has_table(connection, "states"); }
 
 Result<bool> has_sums(sqlite3* connection) { return has_table(connection, "sum"); }
 

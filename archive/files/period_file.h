@@ -57,17 +57,22 @@ class PeriodFile {
     std::span<const std::byte> additions, pairs;
     std::span<const std::byte> names{};    ///< may be empty
     std::span<const std::byte> samples{};  ///< likewise
+    /// The lowest frame in `names`, if an earlier minute has added it.
+    std::optional<std::uint32_t> names_from{};
   };
   /// One transaction; when it returns, the minute is on the disk. On an Error nothing of it is.
   Status append(const Minute& minute, const Blocks& blocks, Ending ending = Ending::kOver);
 
-  struct SamplesBlock {
+  /// What is only known after a minute was written.
+  struct LaterBlock {
     std::uint32_t sequence = 0;  ///< of a minute of the session
     WallTime start;              ///< likewise
     std::vector<std::byte> block;
   };
   /// One transaction. On an Error nothing of it is on the disk.
-  Status add_samples(std::span<const SamplesBlock> blocks);
+  Status add_samples(std::span<const LaterBlock> blocks);
+  /// Likewise. By the end of the minute; no other block has these states.
+  Status add_states(const LaterBlock& block);
 
   /// One transaction. On an Error nothing of it is on the disk.
   Status add_sum(const SumBlocks& sum);
@@ -86,11 +91,12 @@ class PeriodFile {
   Status in_transaction(const std::function<Status()>& write);
   /// The id of its row.
   Result<std::int64_t> write(const Minute& minute, const Blocks& blocks);
+  Status add_later(Statement& add, std::string_view table, const LaterBlock& block);
   Status measure();
 
   const Connection connection_;
   std::optional<Statement> add_session_, add_minute_, add_additions_, add_pairs_, add_names_, add_samples_,
-      add_samples_later_, add_sum_;
+      add_samples_later_, add_states_later_, add_sum_;
   std::string boot_id_, program_, host_;
   std::int64_t run_ = 0;
   std::optional<std::int64_t> session_;  ///< its row; empty: not written yet
@@ -130,6 +136,12 @@ Result<bool> has_stretches(sqlite3* connection);
 
 /// Whether minutes may have single samples: in flamed's first files they have none.
 Result<bool> has_samples(sqlite3* connection);
+
+/// Whether minutes say from where on they name frames of earlier ones: in flamed's first files they do not.
+Result<bool> has_names_from(sqlite3* connection);
+
+/// Whether there may be later states of processes: in flamed's first files there are none.
+Result<bool> has_states(sqlite3* connection);
 
 /// Whether there may be sums of ten minutes: in flamed's first files there are none.
 Result<bool> has_sums(sqlite3* connection);

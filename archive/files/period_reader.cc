@@ -61,9 +61,12 @@ Result<std::vector<PeriodReader::SessionRow>> PeriodReader::sessions() {
 Result<std::vector<PeriodReader::MinuteRow>> PeriodReader::minutes(std::int64_t after) {
   const Result<bool> may_be_stretches = has_stretches(connection_.get());
   if (!may_be_stretches) return may_be_stretches.error();
+  const Result<bool> has_names = has_names_from(connection_.get());
+  if (!has_names) return has_names.error();
   Result<Statement> rows = Statement::prepare(
       connection_.get(), std::string("SELECT id, session, sequence, wall_start_ns, wall_end_ns, ") +
-                             (*may_be_stretches ? "first" : "NULL") + " FROM minute WHERE id > ? ORDER BY id");
+                             (*may_be_stretches ? "first" : "NULL") + ", " + (*has_names ? "names_from" : "NULL") +
+                             " FROM minute WHERE id > ? ORDER BY id");
   if (!rows) return std::move(rows).error();
   rows->bind(1, after);
   std::vector<MinuteRow> minutes;
@@ -77,6 +80,7 @@ Result<std::vector<PeriodReader::MinuteRow>> PeriodReader::minutes(std::int64_t 
                        {rows->number(3)},
                        {rows->number(4)}});
     if (!rows->is_null(5)) minutes.back().first = static_cast<std::uint32_t>(rows->number(5));
+    if (!rows->is_null(6)) minutes.back().names_from = static_cast<std::uint32_t>(rows->number(6));
   }
 }
 
@@ -119,6 +123,17 @@ Status PeriodReader::for_each_names(std::int64_t session, std::int64_t after, st
   if (!rows) return std::move(rows).error();
   rows->bind(1, after).bind(2, until).bind(3, session);
   return for_each("names", *rows, visit);
+}
+
+Status PeriodReader::for_each_states(std::int64_t session, const Visit& visit) {
+  const Result<bool> has_any = has_states(connection_.get());
+  if (!has_any) return has_any.error();
+  if (!*has_any) return {};
+  Result<Statement> rows =
+      Statement::prepare(connection_.get(), blocks_of("states") + "session = ? ORDER BY minute.id");
+  if (!rows) return std::move(rows).error();
+  rows->bind(1, session);
+  return for_each("states", *rows, visit);
 }
 
 Status PeriodReader::pairs_of(std::int64_t minute, const Visit& visit) { return block_of("pairs", minute, visit); }

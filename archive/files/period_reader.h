@@ -43,7 +43,8 @@ class PeriodReader {
     std::int64_t session = 0;
     std::uint32_t sequence = 0;
     WallTime start, end;
-    std::optional<std::uint32_t> first{};  ///< Minute::first
+    std::optional<std::uint32_t> first{};       ///< Minute::first
+    std::optional<std::uint32_t> names_from{};  ///< PeriodFile::Blocks::names_from
   };
   /// Those with a higher id than `after`, ascending.
   Result<std::vector<MinuteRow>> minutes(std::int64_t after);
@@ -63,6 +64,8 @@ class PeriodReader {
   /// Of the session's minutes in (after, until], ascending. Stops at the first Error.
   Status for_each_additions(std::int64_t session, std::int64_t after, std::int64_t until, const Visit& visit);
   Status for_each_names(std::int64_t session, std::int64_t after, std::int64_t until, const Visit& visit);
+  /// All of the session. Also of a file of a flamed that kept none.
+  Status for_each_states(std::int64_t session, const Visit& visit);
   Status pairs_of(std::int64_t minute, const Visit& visit);
   Status names_of(std::int64_t minute, const Visit& visit);
   /// Also in a file of a flamed that kept no single samples.

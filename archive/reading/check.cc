@@ -58,6 +58,7 @@ class FileCheck {
         add(Error(read.error()).with_context("minute " + std::to_string(row.id)));
       }
     }
+    check_states(*reader);
     check_sums(*reader);
   }
 
@@ -93,6 +94,20 @@ class FileCheck {
     });
     if (read && !has_pairs) return Error("its block is missing");
     return read;
+  }
+
+  void check_states(PeriodReader& reader) {
+    const Result<std::vector<PeriodReader::SessionRow>> sessions = reader.sessions();
+    if (!sessions) return add(sessions.error());
+    for (const PeriodReader::SessionRow& session : *sessions) {
+      std::int64_t minute = 0;
+      const Status read = reader.for_each_states(session.id, [&](std::int64_t id, std::span<const std::byte> block) {
+        minute = id;
+        const Result<std::vector<ProcessState>> states = decode_states(block);
+        return states ? Status() : Status(states.error());
+      });
+      if (!read) add(Error(read.error()).with_context("states after minute " + std::to_string(minute)));
+    }
   }
 
   void check_sums(PeriodReader& reader) {

@@ -92,6 +92,13 @@ Status Coarsening::begin_session(const MinuteIndex::SessionKey& session) {
   const MinuteIndex::Session& of = index_.session(session);
   into_->begin_session({of.boot_id, of.run, of.program, of.host});
   if (!has_whole_sums(session)) new_sums_.emplace();
+  Status read = reader_->for_each_states(session.id, [&](std::int64_t row, std::span<const std::byte> block) -> Status {
+    Result<std::vector<ProcessState>> states = decode_states(block);
+    if (!states) return states.error();
+    for (ProcessState& state : *states) renumbering_->know(std::move(state), row);
+    return {};
+  });
+  if (!read) return read;
   return reader_->for_each_names(session.id, 0, kAll, [&](std::int64_t, std::span<const std::byte> block) -> Status {
     const Result<std::vector<Name>> names = decode_names(block, std::numeric_limits<std::uint32_t>::max());
     if (!names) return names.error();
@@ -102,10 +109,10 @@ Status Coarsening::begin_session(const MinuteIndex::SessionKey& session) {
 
 Status Coarsening::read_minute(const MinuteIndex::Row& row) {
   Status read = reader_->for_each_additions(
-      row.session.id, read_until_, row.id, [&](std::int64_t, std::span<const std::byte> block) -> Status {
+      row.session.id, read_until_, row.id, [&](std::int64_t minute, std::span<const std::byte> block) -> Status {
         const Result<Additions> additions = decode_additions(block, renumbering_->known().size());
         if (!additions) return additions.error();
-        renumbering_->add(*additions);
+        renumbering_->add(*additions, minute);
         if (new_sums_) {
           new_sums_->dictionary.add(*additions);
           new_sums_->gaps.insert(new_sums_->gaps.end(), additions->gaps.begin(), additions->gaps.end());

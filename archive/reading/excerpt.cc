@@ -93,6 +93,14 @@ class SessionCopy {
                                            for (const Name& name : *names) renumbering_.name(name.frame, name.chain);
                                            return {};
                                          });
+    if (read) {
+      read = reader_.for_each_states(session, [&](std::int64_t minute, std::span<const std::byte> block) -> Status {
+        Result<std::vector<ProcessState>> states = decode_states(block);
+        if (!states) return {};  // less is known of these processes
+        for (ProcessState& state : *states) renumbering_.know(std::move(state), minute);
+        return {};
+      });
+    }
     const auto* next = rows.data();
     const auto* const end = next + rows.size();
     if (read) {
@@ -100,7 +108,7 @@ class SessionCopy {
           session, 0, rows.back().id, [&](std::int64_t minute, std::span<const std::byte> block) -> Status {
             const Result<Additions> additions = decode_additions(block, renumbering_.known().size());
             if (!additions) return additions.error();
-            renumbering_.add(*additions);
+            renumbering_.add(*additions, minute);
             while (next != end && next->id < minute) miss(*next++, Error("its dictionary is missing"));
             if (next == end || next->id != minute) return {};
             return copy(*next++);

@@ -62,6 +62,14 @@ bool MinuteIndex::counts(const SessionKey& session, Prefer prefer) const {
   return !has_both || file.is_coarse == (prefer == Prefer::kStretches);
 }
 
+std::int64_t MinuteIndex::names_until(const SessionKey& session, std::int64_t row, std::uint32_t frames) const {
+  const auto late = late_names_.find(session);
+  if (late == late_names_.end()) return row;
+  const auto last = std::find_if(late->second.rbegin(), late->second.rend(),
+                                 [&](const LateNames& names) { return names.from < frames; });
+  return last == late->second.rend() ? row : std::max(row, last->row);
+}
+
 std::uint64_t MinuteIndex::bytes_of(const Row& row) const {
   const File& file = files_.at(row.session.file);
   return file.bytes / std::max<std::uint64_t>(file.rows, 1);
@@ -102,6 +110,7 @@ void MinuteIndex::add_rows(const Period& period, File& file, const std::vector<P
     const SessionKey session{period, row.session};
     if (!is_sane(row) || row.first.value_or(0) > row.sequence || !sessions_.contains(session)) continue;
     ++file.rows;
+    if (row.names_from) late_names_[session].push_back({row.id, *row.names_from});
     Row next{session, row.id, row.sequence, row.start, row.end, 0, row.first};
     Row* const last = !added.empty() ? &added.back()
                       : first != 0   ? &rows_[static_cast<std::size_t>(first) - 1]
@@ -155,6 +164,7 @@ void MinuteIndex::forget(const Period& period) {
   std::erase_if(rows_, is_in_it);
   std::erase_if(sums_, is_in_it);
   std::erase_if(sessions_, [&](const auto& session) { return session.first.file == period; });
+  std::erase_if(late_names_, [&](const auto& session) { return session.first.file == period; });
   readers_.erase(period);
   files_.erase(period);
 }

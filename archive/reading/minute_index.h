@@ -82,6 +82,8 @@ class MinuteIndex {
   /// On the disk, with its part of the database's dictionary and names, on average.
   [[nodiscard]] std::uint64_t bytes_of(const Row& row) const;
   [[nodiscard]] const Session& session(const SessionKey& key) const { return sessions_.at(key); }
+  /// Up to which row of the session names of the first `frames` frames come, at least `row`.
+  [[nodiscard]] std::int64_t names_until(const SessionKey& session, std::int64_t row, std::uint32_t frames) const;
   /// False once its database is gone.
   [[nodiscard]] bool has(const SessionKey& key) const { return sessions_.contains(key); }
   [[nodiscard]] Result<PeriodReader*> reader(const Period& file);
@@ -112,6 +114,11 @@ class MinuteIndex {
   std::map<SessionKey, Session> sessions_;
   std::vector<Row> rows_;
   std::vector<Sum> sums_;
+  struct LateNames {
+    std::int64_t row = 0;
+    std::uint32_t from = 0;  ///< the lowest frame
+  };
+  std::map<SessionKey, std::vector<LateNames>> late_names_;  ///< ascending
   std::uint32_t next_ordinal_ = 0, next_sum_ = 0;
 };
 

@@ -308,7 +308,8 @@ Past::Plan Past::plan(const SnapshotData& recent, std::span<const store::WallWin
 
 void Past::begin_space(const SnapshotData& recent) {
   const PastSpace::First first = space_ != nullptr ? space_->next() : PastSpace::First{};
-  space_ = std::make_unique<PastSpace>(recent, PastSpace::Boot{options_.boot_id, options_.has_kernel}, first);
+  space_ = std::make_unique<PastSpace>(recent, PastSpace::Boot{options_.boot_id, options_.has_kernel, options_.stays},
+                                       first);
   const std::lock_guard lock(names_mutex_);
   names_.erase(std::remove_if(names_.begin(), names_.end(), [](const auto& names) { return names.expired(); }),
                names_.end());

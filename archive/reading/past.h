@@ -14,6 +14,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <future>
 #include <map>
 #include <memory>
@@ -38,6 +39,9 @@ class Past {
     std::string boot_id;     ///< whose processes the snapshots have
     std::int64_t run = 0;    ///< PeriodFile::Session::run of this process
     bool has_kernel = true;  ///< frames of that boot's kernel can be named; otherwise as they were called
+    /// Whether what is at an address of that kernel is there until the next boot; otherwise it is named as it was
+    /// called. Null: all of it is.
+    std::function<bool(std::uint64_t address)> stays{};
     std::size_t budget_bytes = std::size_t{64} << 20;
   };
   /// `index`: of the folder as it was a moment ago, if it is being read already.

@@ -2,7 +2,9 @@
 #include "archive/reading/past_space.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "archive/codec/minute.h"
@@ -91,10 +93,13 @@ std::size_t PastSpace::bytes() const {
     }
   }
   constexpr std::size_t kRowOfMaps = 128;  // of a process's or a thread's rows in the maps
+  constexpr std::size_t kLaterState = 512;
+  std::size_t later_states = 0;
+  for (const auto& [session, of_session] : later_states_) later_states += of_session.size();
   const std::size_t places = places_ ? places_->stacks.bytes() : 0;
   const std::size_t sums = sums_ == nullptr ? 0 : sums_->used_bytes() + side_sums_->used_bytes();
   return budget_.used_bytes() + slot_bytes_ + text_bytes_ + names_->bytes() + sums + places +
-         numbers * sizeof(std::uint32_t) +
+         numbers * sizeof(std::uint32_t) + later_states * kLaterState +
          (process_ids_.size() * 2 + thread_ids_.size() + several_.size() * 2) * kRowOfMaps;
 }
 
@@ -120,6 +125,7 @@ Status PastSpace::load(MinuteIndex& index, const MinuteIndex::Row& row) {
     slot.sequence = first_sequence_ + row.ordinal;
     next_.sequence = std::max(next_.sequence, slot.sequence + 1);
     slot.quality = minute->quality;
+    slot.cpu_ns_accounted = minute->cpu_ns_accounted;
     if (minute->first) slot.resolution_ns = kStretchNs;
     std::vector<store::HistogramEntry> entries;
     add_entries(*minute, known, entries);
@@ -174,6 +180,7 @@ Status PastSpace::load(MinuteIndex& index, std::span<const MinuteIndex::Sum* con
   Dictionary& known = dictionary_in(sum_dictionaries_, index, key);
   const Result<PeriodReader*> reader = index.reader(key.file);
   if (!reader) return reader.error();
+  if (Status states = read_states(**reader, key); !states) return states;
   auto next = first;
   const auto take = [&](std::int64_t id, const PeriodReader::SumBlocks& blocks) -> Status {
     if (id > known.read_until) {
@@ -230,6 +237,7 @@ Status PastSpace::add_sum(const PeriodReader::SumBlocks& blocks, const MinuteInd
   slot.resolution_ns = kStretchNs;
   next_.sum = std::max(next_.sum, slot.sequence + 1);
   slot.quality = sum->quality;
+  slot.cpu_ns_accounted = sum->cpu_ns_accounted;
   slot.histogram = store::Histogram(entries);
   slot_bytes_ += slot.bytes() + 128;
   sum_slots_[{row.session, row.id, processes}] = {std::make_shared<const store::Slot>(std::move(slot))};
@@ -241,6 +249,7 @@ Status PastSpace::read_dictionary(MinuteIndex& index, const MinuteIndex::Row& ro
   if (row.id <= places_->read_until) return {};
   const Result<PeriodReader*> reader = index.reader(row.session.file);
   if (!reader) return reader.error();
+  if (Status states = read_states(**reader, row.session); !states) return states;
   std::map<std::int64_t, std::uint32_t> frames;  // that are known after a minute
   const auto take = [&](std::int64_t minute, std::span<const std::byte> block) -> Status {
     const Result<Additions> additions = decode_additions(block, places_->stacks.size());
@@ -258,14 +267,31 @@ Status PastSpace::read_dictionary(MinuteIndex& index, const MinuteIndex::Row& ro
     return read;
   places_->read_until = row.id;
   known.read_until = std::max(known.read_until, row.id);
-  return (*reader)->for_each_names(
-      row.session.id, known.names_until, row.id, [&](std::int64_t minute, std::span<const std::byte> block) -> Status {
-        known.names_until = minute;
-        const auto of_minute = frames.find(minute);
-        const bool is_known = of_minute != frames.end();
-        names_->add_block(known.names, block, is_known ? of_minute->second : known.size.frames);
-        return {};
-      });
+  const std::int64_t until = index.names_until(row.session, row.id, known.size.frames);
+  return (*reader)->for_each_names(row.session.id, known.names_until, until,
+                                   [&](std::int64_t minute, std::span<const std::byte> block) -> Status {
+                                     known.names_until = minute;
+                                     const auto of_minute = frames.find(minute);
+                                     std::uint32_t most = known.size.frames;
+                                     if (of_minute != frames.end()) most = of_minute->second;
+                                     if (minute > row.id) most = std::numeric_limits<std::uint32_t>::max();
+                                     names_->add_block(known.names, block, most);
+                                     return {};
+                                   });
+}
+
+Status PastSpace::read_states(PeriodReader& reader, const MinuteIndex::SessionKey& session) {
+  const auto [place, is_new] = later_states_.try_emplace(session);
+  if (!is_new) return {};
+  LaterStates& later = place->second;
+  Status read = reader.for_each_states(session.id, [&](std::int64_t row, std::span<const std::byte> block) -> Status {
+    Result<std::vector<ProcessState>> states = decode_states(block);
+    if (!states) return Error(states.error()).with_code(EBADMSG);
+    for (ProcessState& state : *states) later.insert_or_assign(state.info.id, LaterState{row, std::move(state)});
+    return {};
+  });
+  // What is damaged costs what was known of these processes, and no minute.
+  return read || read.error().code() == EBADMSG ? Status() : read;
 }
 
 void PastSpace::add(const Additions& additions, Dictionary& known, MinuteIndex::SessionKey session,
@@ -283,7 +309,15 @@ void PastSpace::add(const Additions& additions, Dictionary& known, MinuteIndex::
     nodes_.writable(id) = {StackId{known.stacks[added.caller]}, FrameId{known.frames[added.frame]}};
     known.stacks.push_back(node_base_ + id);
   }
-  for (const ProcessState& state : additions.processes) add_process(state, known, {session, minute});
+  const LaterStates& later = later_states_[session];
+  for (const ProcessState& state : additions.processes) {
+    add_process(state, known, {session, minute});
+    const auto more = later.find(state.info.id);
+    if (more == later.end() || more->second.row < minute) continue;
+    ProcessState latest = more->second.state;
+    latest.number = state.number;
+    add_process(latest, known, {session, more->second.row});
+  }
   for (const ThreadAddition& added : additions.threads) add_thread(added, known);
   gaps_.insert(gaps_.end(), additions.gaps.begin(), additions.gaps.end());
   known.size = additions.after();
@@ -292,6 +326,7 @@ void PastSpace::add(const Additions& additions, Dictionary& known, MinuteIndex::
 void PastSpace::add_frame(const FrameAddition& added, Dictionary& known, std::vector<PastNames::NewFrame>& to_name) {
   Frame frame{ModuleId{added.module}, added.offset};
   const bool is_of_other_kernel = known.boot != 0 || !boot_.has_kernel;
+  const bool stays = boot_.stays == nullptr || frame.module != kKernelModule || boot_.stays(frame.offset);
   static const auto kKernel = std::make_shared<const std::string>("[kernel]");
   static const auto kVdso = std::make_shared<const std::string>("[vdso]");
   static const auto kRuntime = std::make_shared<const std::string>("[runtime]");
@@ -300,7 +335,7 @@ void PastSpace::add_frame(const FrameAddition& added, Dictionary& known, std::ve
     const std::uint32_t number = added.module - kFirstFreeModule.value;
     frame.module = ModuleId{known.modules[number]};
     module = &known.module_names[number];
-  } else if (frame.module == kKernelModule && is_of_other_kernel) {
+  } else if (frame.module == kKernelModule && (is_of_other_kernel || !stays)) {
     frame.offset = next_.kernel_frame++;
     module = &kKernel;
   } else if (frame.module == kVdsoModule && is_of_other_kernel) {

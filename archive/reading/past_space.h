@@ -51,7 +51,8 @@ class PastSpace {
   /// The boot of the snapshot's processes.
   struct Boot {
     std::string id;
-    bool has_kernel = true;  ///< frames of its kernel are not named here
+    bool has_kernel = true;                              ///< frames of its kernel are not named here
+    std::function<bool(std::uint64_t address)> stays{};  ///< as in Past::Options
   };
   PastSpace(const store::SnapshotData& recent, Boot boot, First first);
   PastSpace(const PastSpace&) = delete;
@@ -122,6 +123,14 @@ class PastSpace {
   Status add_sum(const PeriodReader::SumBlocks& blocks, const MinuteIndex::Sum& row, Processes processes,
                  Dictionary& known);
   [[nodiscard]] Dictionary dictionary_of(std::uint64_t boot) const;
+  /// Of each process that a later minute than its first says more of.
+  struct LaterState {
+    std::int64_t row = 0;
+    ProcessState state;
+  };
+  using LaterStates = std::unordered_map<ProcessId, LaterState>;
+  /// Read once: what this run writes afterwards, its own snapshots know better.
+  Status read_states(PeriodReader& reader, const MinuteIndex::SessionKey& session);
   Dictionary& dictionary_in(std::map<MinuteIndex::SessionKey, Dictionary>& dictionaries, const MinuteIndex& index,
                             const MinuteIndex::SessionKey& session) const;
   /// As the histogram of a slot has them.
@@ -147,6 +156,7 @@ class PastSpace {
   std::uint32_t hidden_ = 0;
   std::shared_ptr<PastNames> names_ = std::make_shared<PastNames>();
   std::map<MinuteIndex::SessionKey, Dictionary> dictionaries_, sum_dictionaries_;
+  std::map<MinuteIndex::SessionKey, LaterStates> later_states_;
   /// Of the session whose minutes were read last: minutes are read a session after the other, and places are found anew
   /// sooner than there is room for those of all.
   struct Places {

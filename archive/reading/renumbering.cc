@@ -8,16 +8,20 @@
 
 namespace flamed::archive {
 
-void Renumbering::add(const Additions& additions) {
+void Renumbering::add(const Additions& additions, std::int64_t minute) {
   modules_.insert(modules_.end(), additions.modules.begin(), additions.modules.end());
   frames_.insert(frames_.end(), additions.frames.begin(), additions.frames.end());
   stacks_.insert(stacks_.end(), additions.stacks.begin(), additions.stacks.end());
   threads_.insert(threads_.end(), additions.threads.begin(), additions.threads.end());
   gaps_.insert(gaps_.end(), additions.gaps.begin(), additions.gaps.end());
-  for (const ProcessState& state : additions.processes) {
+  for (const ProcessState& added : additions.processes) {
+    const auto later = later_states_.find(added.number);
+    const bool is_known =
+        later != later_states_.end() && later->second.minute >= minute && later->second.state.info.id == added.info.id;
+    const ProcessState& state = is_known ? later->second.state : added;
     if (state.number < processes_.size()) {
       processes_[state.number] = state;
-      if (process_numbers_[state.number] != 0) changed_.push_back(state.number);
+      if (!is_known && process_numbers_[state.number] != 0) changed_.push_back(state.number);
     } else {
       processes_.push_back(state);
       process_numbers_.push_back(0);

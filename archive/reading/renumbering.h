@@ -43,8 +43,13 @@ class Renumbering {
     names_[frame] = *chains_.insert(std::move(chain)).first;
   }
 
+  /// Likewise of a process, as it was by the end of a minute.
+  void know(ProcessState state, std::int64_t minute) {
+    later_states_.insert_or_assign(state.number, LaterState{minute, std::move(state)});
+  }
+
   /// Of each minute of the session, in their order, up to the last one that is taken.
-  void add(const Additions& additions);
+  void add(const Additions& additions, std::int64_t minute);
   /// The dictionary with all that was added.
   [[nodiscard]] const StackPlaces& known() const { return known_; }
 
@@ -70,6 +75,11 @@ class Renumbering {
   static void merge_pairs(std::vector<Pair>& pairs);
   void take_gaps();
 
+  struct LaterState {
+    std::int64_t minute = 0;
+    ProcessState state;
+  };
+
   const store::WallWindow stretch_;
   const bool folds_;
   StackPlaces known_;
@@ -77,7 +87,8 @@ class Renumbering {
   std::vector<FrameAddition> frames_;
   std::vector<StackAddition> stacks_ = std::vector<StackAddition>(1);  ///< stack 0 has no frames
   std::vector<ThreadAddition> threads_;
-  std::vector<ProcessState> processes_;  ///< the latest state
+  std::vector<ProcessState> processes_;                         ///< the latest state
+  std::unordered_map<std::uint32_t, LaterState> later_states_;  ///< by number
   std::unordered_map<ProcessId, std::uint32_t> process_of_;
   std::unordered_set<std::shared_ptr<const InlineChain>, HashOfChain, SameChain> chains_;
   std::unordered_map<std::uint32_t, std::shared_ptr<const InlineChain>> names_;  ///< by frame, of chains_

@@ -2,7 +2,10 @@
 #include "daemon/history/frame_names.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <deque>
 #include <utility>
+#include <vector>
 
 #include "symbolizer/model/module_reader.h"
 
@@ -48,6 +51,7 @@ std::vector<archive::Name> FrameNames::take(const std::stop_token& stop) {
   const MonotonicTime deadline{parts_.clock.monotonic().ns + kLongestNs};
   std::size_t again = std::min(kAskedAgain, unknown_.size());
   while (!new_.empty() && may_go_on(stop, deadline)) name(new_, kAtOnce, names);
+  name_at_hand(names);
   for (; again > 0 && may_go_on(stop, deadline); again -= std::min(again, kAtOnce)) {
     name(unknown_, std::min(again, kAtOnce), names);
   }
@@ -64,13 +68,35 @@ void FrameNames::name(std::deque<Unnamed>& from, std::size_t count, std::vector<
   const symbolizer::BackgroundReading in_background;
   const std::vector<symbolizer::SymbolChainPtr> chains = parts_.symbolizer.symbolise(frames);
   for (std::size_t i = 0; i < std::min(asked.size(), chains.size()); ++i) {
-    if (chains[i] == nullptr || chains[i]->empty()) continue;
-    const bool is_new = asked[i].chain == nullptr || (asked[i].chain != chains[i] && *asked[i].chain != *chains[i]);
-    if (is_new) names.push_back({asked[i].number, chains[i]});
-    if (is_settled(*chains[i]) || unknown_.size() >= kMostUnknown) continue;
-    asked[i].chain = chains[i];
-    unknown_.push_back(std::move(asked[i]));
+    take_chain(std::move(asked[i]), chains[i], names);
   }
+}
+
+void FrameNames::name_at_hand(std::vector<archive::Name>& names) {
+  if (new_.empty()) return;
+  std::vector<Frame> frames;
+  frames.reserve(new_.size());
+  for (const Unnamed& unnamed : new_) frames.push_back(without_mark(unnamed.frame));
+  const std::vector<symbolizer::SymbolChainPtr> chains = parts_.symbolizer.known(frames);
+  std::deque<Unnamed> of_kernel, others;
+  for (std::size_t i = 0; i < frames.size(); ++i) {
+    if (chains[i] != nullptr) {
+      take_chain(std::move(new_[i]), chains[i], names);
+    } else {
+      (frames[i].module == kKernelModule ? of_kernel : others).push_back(std::move(new_[i]));
+    }
+  }
+  new_ = std::move(others);
+  while (!of_kernel.empty()) name(of_kernel, kAtOnce, names);
+}
+
+void FrameNames::take_chain(Unnamed frame, const symbolizer::SymbolChainPtr& chain, std::vector<archive::Name>& names) {
+  if (chain == nullptr || chain->empty()) return;
+  const bool is_new = frame.chain == nullptr || (frame.chain != chain && *frame.chain != *chain);
+  if (is_new) names.push_back({frame.number, chain});
+  if (is_settled(*chain) || unknown_.size() >= kMostUnknown) return;
+  frame.chain = chain;
+  unknown_.push_back(std::move(frame));
 }
 
 }  // namespace flamed::daemon

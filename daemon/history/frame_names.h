@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // FrameNames: names the frames that a session writes, before their files vanish. As CPU time allows: what is not named
-// with its own minute comes with a later one. One thread.
+// with its own minute comes with a later one. Names that are at hand are taken in any case. One thread.
 #pragma once
 
 #include <cstddef>
@@ -46,6 +46,9 @@ class FrameNames {
 
   [[nodiscard]] bool may_go_on(const std::stop_token& stop, MonotonicTime deadline) const;
   void name(std::deque<Unnamed>& from, std::size_t count, std::vector<archive::Name>& names);
+  /// Of new frames: those of the kernel, since a BPF program leaves no name behind, and those that are known already.
+  void name_at_hand(std::vector<archive::Name>& names);
+  void take_chain(Unnamed frame, const symbolizer::SymbolChainPtr& chain, std::vector<archive::Name>& names);
 
   const Parts parts_;
   std::deque<Unnamed> new_;      ///< never asked

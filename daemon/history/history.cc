@@ -31,6 +31,9 @@ constexpr std::size_t kMostSamples = std::size_t{1} << 22;
 /// after its end at the latest: it is sealed 5 to 10 s after that, and its frames are named for 15 s, or a bit longer.
 constexpr std::int64_t kSoFarNs = 35 * kNsPerSecond;
 
+/// kthreadd, the parent of all.
+constexpr std::int32_t kKernelThreads = 2;
+
 /// So many are made coarser at once, once a minute.
 constexpr int kCoarsenMinutes = 60;
 /// After a disk was full or failed.
@@ -86,7 +89,7 @@ History::History(Parts parts, std::string folder, archive::Archive::Options opti
     : parts_(std::move(parts)),
       folder_(std::move(folder)),
       archive_(folder_, with_run(options)),
-      past_(folder_, {.boot_id = options.boot_id, .run = options.run}, std::move(index)),
+      past_(folder_, {.boot_id = options.boot_id, .run = options.run, .stays = parts_.stays}, std::move(index)),
       names_({parts_.symbolizer, parts_.clock, parts_.may_name}) {}
 
 void History::run(const std::stop_token& stop) {
@@ -146,6 +149,7 @@ void History::end_session() { end_session(parts_.store.snapshot()); }
 void History::end_session(const store::Snapshot& snapshot) {
   if (!numbering_) return;
   write_sum();
+  write_states();
   write_samples(snapshot);
   archive_.end_session();
   numbering_.reset();
@@ -164,9 +168,28 @@ void History::write_sum() {
   sums_.reset();
 }
 
+void History::keep_states(const archive::Additions& additions) {
+  for (const archive::ProcessState& state : additions.processes) {
+    // A kernel worker is called as what it works at.
+    const bool is_worker = state.info.parent_pid == kKernelThreads && !state.info.ended;
+    if (state.number < additions.before.processes && !is_worker) later_states_.insert_or_assign(state.number, state);
+  }
+}
+
+void History::write_states() {
+  if (later_states_.empty() || !last_minute_) return;
+  std::vector<archive::ProcessState> states;
+  for (auto& [number, state] : std::exchange(later_states_, {})) states.push_back(std::move(state));
+  Result<std::vector<std::byte>> block = archive::encode_states(std::move(states));
+  const WaitForDisk wait(*this);
+  const Status added = block ? archive_.add_states({last_minute_->sequence, last_minute_->start, std::move(*block)})
+                             : Status(block.error());
+  if (!added) spdlog::warn("when some processes ended is not written to disk: {}", added.error().message());
+}
+
 void History::write_samples(const store::Snapshot& snapshot) {
   const std::vector<store::SealedSlot>& sealed = *snapshot.data().sealed;
-  std::vector<archive::PeriodFile::SamplesBlock> blocks;
+  std::vector<archive::PeriodFile::LaterBlock> blocks;
   std::size_t count = 0;
   std::optional<MonotonicTime> newest;
   for (auto slot = sealed.rbegin(); slot != sealed.rend() && count < kMostSamples; ++slot) {
@@ -251,6 +274,8 @@ Status History::write(const store::Snapshot& snapshot, const store::Slot& slot, 
     sums_.emplace();
     names_.begin_session();
     new_names_.clear();
+    later_states_.clear();
+    last_minute_.reset();
   }
   archive::Numbering::Numbered numbered = numbering_->take(snapshot, slot, ending);
   numbered.minute.cpus = parts_.cpus();
@@ -261,11 +286,18 @@ Status History::write(const store::Snapshot& snapshot, const store::Slot& slot, 
     archive_.end_session();
   } else {
     const std::vector<std::byte> names = name_frames(numbered, stop);
-    if (ending == Ending::kOver && sums_ && !sums_->takes(numbered.minute)) write_sum();
+    if (ending == Ending::kOver && sums_ && !sums_->takes(numbered.minute)) {
+      write_sum();
+      write_states();
+    }
     const WaitForDisk wait(*this);
-    if (Status appended = archive_.append(numbered.minute, {*additions, *pairs, names}, ending); !appended) {
+    if (Status appended =
+            archive_.append(numbered.minute, {*additions, *pairs, names, {}, names_from(numbered.additions)}, ending);
+        !appended) {
       return appended;
     }
+    keep_states(numbered.additions);
+    if (ending == Ending::kOver) last_minute_ = {slot.sequence, start, {}};
     if (ending == Ending::kOver && sums_) sums_->add(snapshot, slot, numbered.minute, numbered.additions.gaps);
   }
   if (ending == Ending::kOver) {
@@ -287,6 +319,13 @@ std::vector<std::byte> History::name_frames(const archive::Numbering::Numbered& 
   if (new_names_.empty()) return {};
   Result<std::vector<std::byte>> block = encode(std::span<const archive::Name>(new_names_));
   return block ? std::move(*block) : std::vector<std::byte>();
+}
+
+/// PeriodFile::Blocks::names_from
+std::optional<std::uint32_t> History::names_from(const archive::Additions& additions) const {
+  std::uint32_t lowest = additions.before.frames;
+  for (const archive::Name& name : new_names_) lowest = std::min(lowest, name.frame);
+  return lowest < additions.before.frames ? std::optional(lowest) : std::nullopt;
 }
 
 archive::Module History::describe(ModuleId id) const {

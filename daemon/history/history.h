@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <future>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -18,8 +19,10 @@
 #include <string>
 #include <vector>
 
+#include "archive/codec/additions.h"
 #include "archive/codec/names.h"
 #include "archive/files/archive.h"
+#include "archive/files/period_file.h"
 #include "archive/numbering/numbering.h"
 #include "archive/numbering/sums.h"
 #include "archive/reading/coarsening.h"
@@ -48,6 +51,7 @@ class History {
     std::function<std::uint32_t()> cpus;  ///< that are sampled
     /// CPU time of the machine in the kernel's accounts; empty if it is not known.
     std::function<std::optional<std::uint64_t>(const store::WallWindow&)> machine_cpu_ns;
+    std::function<bool(std::uint64_t address)> stays{};  ///< as in archive::Past::Options
   };
   /// `index`: see archive::Past.
   History(Parts parts, std::string folder, archive::Archive::Options options,
@@ -102,8 +106,12 @@ class History {
   void write_samples(const store::Snapshot& snapshot);
   /// Of the minutes since the last one.
   void write_sum();
+  /// Likewise, of processes of the minutes before.
+  void write_states();
+  void keep_states(const archive::Additions& additions);
   [[nodiscard]] std::vector<std::byte> name_frames(const archive::Numbering::Numbered& numbered,
                                                    const std::stop_token& stop);
+  [[nodiscard]] std::optional<std::uint32_t> names_from(const archive::Additions& additions) const;
   [[nodiscard]] archive::Module describe(ModuleId id) const;
   Status coarsen_next();
   void note(const Status& written);
@@ -114,12 +122,15 @@ class History {
   archive::Archive archive_;
   archive::Past past_;
   FrameNames names_;
-  std::optional<archive::Numbering> numbering_;      ///< of the session
-  std::optional<archive::Sums> sums_;                ///< of the session; empty: one of them could not be written
-  std::vector<archive::Name> new_names_;             ///< since the last minute that is over
-  std::unique_ptr<archive::Coarsening> coarsening_;  ///< null: there is nothing to do
-  std::uint64_t coarse_number_ = 0;                  ///< of its database
-  std::optional<MonotonicTime> coarsen_after_;       ///< it has failed: not before that time
+  std::optional<archive::Numbering> numbering_;  ///< of the session
+  std::optional<archive::Sums> sums_;            ///< of the session; empty: one of them could not be written
+  std::vector<archive::Name> new_names_;         ///< since the last minute that is over
+  /// By number: states of processes that an earlier minute has, since the last block of such.
+  std::map<std::uint32_t, archive::ProcessState> later_states_;
+  std::optional<archive::PeriodFile::LaterBlock> last_minute_;  ///< of the session that is over; without its block
+  std::unique_ptr<archive::Coarsening> coarsening_;             ///< null: there is nothing to do
+  std::uint64_t coarse_number_ = 0;                             ///< of its database
+  std::optional<MonotonicTime> coarsen_after_;                  ///< it has failed: not before that time
   std::uint32_t written_ = 0;  ///< the sequence of the newest minute that was written, or can't be
 
   mutable std::mutex mutex_;  ///< guards state_, of which only this thread writes, and has_ended_

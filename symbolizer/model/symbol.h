@@ -24,6 +24,10 @@ class Symbolizer {
   virtual ~Symbolizer() = default;
   /// One chain for each frame, in order; never null.
   virtual std::vector<SymbolChainPtr> symbolise(std::span<const Frame> frames) = 0;
+  /// The same as far as nothing has to be read for it; null: it would have to be.
+  virtual std::vector<SymbolChainPtr> known(std::span<const Frame> frames) {
+    return std::vector<SymbolChainPtr>(frames.size());
+  }
   /// Those of `modules` whose names have improved since they were last named, so that they should be named again.
   /// Reports each change once. Cheap enough for every query.
   virtual std::vector<ModuleId> renewed(std::span<const ModuleId> /*modules*/) { return {}; }

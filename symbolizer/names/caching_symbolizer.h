@@ -40,7 +40,7 @@ class CachingSymbolizer final : public Symbolizer {
   std::vector<ModuleId> renewed(std::span<const ModuleId> modules) override { return inner_.renewed(modules); }
   std::uint64_t edition(std::span<const ModuleId> modules) override;
   /// The kept answers alone; null: there is none. The inner symbolizer is not asked for anything.
-  std::vector<SymbolChainPtr> known(std::span<const Frame> frames);
+  std::vector<SymbolChainPtr> known(std::span<const Frame> frames) override;
   /// How often answers were dropped because there may be better ones.
   [[nodiscard]] std::uint64_t forgotten() const;
 

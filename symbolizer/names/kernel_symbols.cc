@@ -190,6 +190,14 @@ Result<std::string> KernelSymbols::read_text() const {
   return read_fd(options_.file.get(), kMaxFileBytes);
 }
 
+bool KernelSymbols::is_in_image(std::uint64_t address) {
+  if (table() == nullptr) reload_after(options_.min_reload_interval_ns);
+  const TablePtr current = table();
+  if (current == nullptr) return true;
+  const std::optional<KallsymsTable::Found> found = current->find(address);
+  return found && found->module == kKernelName;
+}
+
 Result<std::vector<std::uint64_t>> KernelSymbols::addresses(const std::vector<std::string_view>& names) {
   const std::lock_guard lock(load_mutex_);
   const Result<std::string> text = read_text();

@@ -104,6 +104,10 @@ class KernelSymbols {
   /// The function at `address`, or why there is none, for people.
   [[nodiscard]] Result<Name> find(std::uint64_t address);
 
+  /// Whether the address is in the kernel's image: what is there stays until the next boot, unlike modules and BPF
+  /// programs, which others replace. True if the kernel hides its addresses.
+  [[nodiscard]] bool is_in_image(std::uint64_t address);
+
   /// Reads the file for find_kallsyms().
   [[nodiscard]] Result<std::vector<std::uint64_t>> addresses(const std::vector<std::string_view>& names);
 

@@ -29,6 +29,7 @@ using flamed::archive::Additions;
 using flamed::archive::Column;
 using flamed::archive::Minute;
 using flamed::archive::Name;
+using flamed::archive::ProcessState;
 using flamed::archive::Sample;
 using flamed::archive::StackPlaces;
 
@@ -55,6 +56,25 @@ StackPlaces use_additions(std::span<const std::byte> block) {
     if (places.group(place.group)[place.rank] != stack) std::abort();
   }
   return places;
+}
+
+void use_states(std::span<const std::byte> block) {
+  const Result<std::vector<ProcessState>> states = flamed::archive::decode_states(block);
+  if (!states.ok()) {
+    if (states.error().message().empty()) std::abort();
+    return;
+  }
+  const Result<std::vector<ProcessState>> again =
+      flamed::archive::decode_states(flamed::archive::encode_states(*states).value());
+  if (!again.ok() || again->size() != states->size()) std::abort();
+  flamed::archive::Renumbering renumbering({{}, {std::numeric_limits<std::int64_t>::max()}});
+  for (const ProcessState& state : *states) renumbering.know(state, 1);
+  Additions additions;
+  for (std::uint32_t process = 0; process < 10; ++process) {
+    additions.processes.push_back({process, {}});
+    additions.processes.back().info.id = states->empty() ? flamed::ProcessId{} : states->front().info.id;
+  }
+  renumbering.add(additions, 1);
 }
 
 /// With a hundred of each kind.
@@ -100,7 +120,7 @@ std::optional<std::vector<Sample>> use_samples(std::span<const std::byte> block,
 void use_folded(const Additions& additions, const Minute& minute) {
   flamed::archive::Renumbering renumbering({{}, {std::numeric_limits<std::int64_t>::max()}},
                                            flamed::archive::Folding::kThreadsAndFrames);
-  renumbering.add(additions);
+  renumbering.add(additions, 1);
   const flamed::archive::Renumbering::Renumbered numbered = renumbering.take(minute);
   StackPlaces places;
   places.add(numbered.additions);
@@ -121,7 +141,7 @@ void use_renumbered(std::span<const std::byte> additions_block, std::span<const 
   if (!minute.ok()) return;
   use_folded(*additions, *minute);
   flamed::archive::Renumbering renumbering({{}, {std::numeric_limits<std::int64_t>::max()}});
-  renumbering.add(*additions);
+  renumbering.add(*additions, 1);
   std::optional<std::vector<Sample>> samples = use_samples(samples_block, *minute);
   const flamed::archive::Renumbering::Renumbered numbered = renumbering.take(*minute, samples);
   const Result<Bytes> block = flamed::archive::encode(numbered.additions);

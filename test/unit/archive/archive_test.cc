@@ -146,8 +146,8 @@ TEST_CASE("a database without single samples is written on, and read, as before"
   minute.sequence = 7;
   REQUIRE(archive.prepare(minute.wall_start()).ok());
   REQUIRE(archive.append(minute, Blobs{}.blocks()).ok());
-  const std::vector<PeriodFile::SamplesBlock> blocks{{7, minute.wall_start(), std::vector<std::byte>(10)},
-                                                     {8, {}, std::vector<std::byte>(20)}};
+  const std::vector<PeriodFile::LaterBlock> blocks{{7, minute.wall_start(), std::vector<std::byte>(10)},
+                                                   {8, {}, std::vector<std::byte>(20)}};
   REQUIRE(archive.add_samples(blocks).ok());
   CHECK(samples_of(1) == 0);
   CHECK(samples_of(2) == 10);

@@ -215,6 +215,24 @@ TEST_CASE("random minutes are the same after they were written and read") {
   }
 }
 
+TEST_CASE("later states of processes are the same after they were written and read") {
+  for (unsigned seed = 0; seed < 100; ++seed) {
+    INFO("seed " << seed);
+    Random random(seed);
+    Additions additions;
+    additions.processes = random_additions(random, {}).processes;
+    for (std::size_t i = 0; i < additions.processes.size(); ++i) {
+      additions.processes[i].number = static_cast<std::uint32_t>(3 * i);
+    }
+    const std::vector<std::byte> block = encode_states(additions.processes).value();
+    Additions read;
+    read.processes = decode_states(block).value();
+    check_same(read, additions);
+    CHECK_FALSE(decode_states(std::span(block).first(block.size() - 1)).ok());
+    CHECK_FALSE(decode_additions(block, {}).ok());
+  }
+}
+
 TEST_CASE("a minute says its times without its dictionary, in either version") {
   StackPlaces places;
   places.add(small_additions());

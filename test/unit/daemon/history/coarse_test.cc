@@ -538,7 +538,9 @@ TEST_CASE("a database of the first versions answers as it does today, and become
   const std::string today = answer();
   const std::string file = archive::period_path(recorded.folder(), {1});
   refer_by_numbers(file);
-  change(file, "ALTER TABLE minute DROP COLUMN first; DROP TABLE sum; DROP TABLE samples");
+  change(file,
+         "ALTER TABLE minute DROP COLUMN first; ALTER TABLE minute DROP COLUMN names_from; DROP TABLE sum; "
+         "DROP TABLE samples; DROP TABLE states");
   CHECK(answer() == today);
   coarsen(*recorded.on_disk);
   CHECK(periods_in(recorded.folder()).front() == Period{1, true});

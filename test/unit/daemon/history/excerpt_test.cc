@@ -16,6 +16,7 @@
 
 #include "archive/files/period_file.h"
 #include "archive/files/sqlite.h"
+#include "archive/reading/check.h"
 #include "daemon/file_sources.h"
 #include "store/query/query.h"
 #include "test/catch.h"
@@ -128,6 +129,27 @@ TEST_CASE("an excerpt answers the same as the store, byte for byte") {
   const Selection without_kernel{.window = within, .processes = {{kShell.pid}}};
   CHECK(answers(with(*sources, within), without_kernel, sources->namer()) ==
         answers(recorded.before.store.snapshot(), without_kernel, namer));
+}
+
+TEST_CASE("an excerpt says of its processes what was known later") {
+  const TemporaryDirectory folder;
+  TestStore before(kCountsAlone);
+  TestHistory on_disk(before, folder.path("history"));
+  sample(before, 3);
+  on_disk.history.write();
+  store::ProcessInfo info = test::info_of(kShell, "/bin/shell");
+  info.ended = before.clock.wall();
+  before.store.update_process(info);
+  test::sample_once(before, 1);
+  before.pass_minutes(1);
+  end(before, on_disk);
+  const WallWindow window = minutes(0, 2);
+  REQUIRE(archive::write_excerpt(folder.path("history"), window, folder.path("file.db")).ok());
+  CHECK(archive::check_file(folder.path("file.db")).problems.empty());
+  const auto sources = opened(folder.path("file.db"));
+  TestNamer namer;
+  CHECK(answers_without_addresses(with(*sources, window), Selection{window}, sources->namer()) ==
+        answers_without_addresses(before.store.snapshot(), Selection{window}, namer));
 }
 
 TEST_CASE("an excerpt has the single samples of its minutes, if they are on disk") {

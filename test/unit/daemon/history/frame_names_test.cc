@@ -53,6 +53,18 @@ TEST_CASE("without CPU time frames are named later, and at the end for a second"
   }
 }
 
+TEST_CASE("without CPU time, too, frames get names that are at hand, and those of the kernel") {
+  Fixture fixture;
+  fixture.may_work = false;
+  fixture.symbolizer.at_hand = {code(0x20)};
+  const std::vector<Frame> frames{code(0x10), code(0x20), {kKernelModule, 0xffffffff81000030}};
+  fixture.names.add(0, frames);
+  CHECK(texts(fixture.names.take({})) ==
+        std::vector<std::string>{"1 f2", "2 f" + std::to_string(0xffffffff8100003ULL)});
+  fixture.may_work = true;
+  CHECK(texts(fixture.names.take({})) == std::vector<std::string>{"0 f1"});
+}
+
 TEST_CASE("a frame without a name is asked for again, and written when it has a better one") {
   Fixture fixture;
   fixture.symbolizer.why_unknown = "no symbols";

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -25,6 +26,9 @@ class OneModule final : public symbolizer::Modules {
   }
 };
 
+/// Kernel addresses from here on may mean something else later.
+inline constexpr std::uint64_t kFirstBpfProgram = 0xffffffffc0000000;
+
 /// Names as store::test::TestNamer does.
 class TestSymbolizer final : public symbolizer::Symbolizer {
  public:
@@ -36,8 +40,16 @@ class TestSymbolizer final : public symbolizer::Symbolizer {
     }
     return namer_.name(frames);
   }
+  std::vector<symbolizer::SymbolChainPtr> known(std::span<const Frame> frames) override {
+    std::vector<symbolizer::SymbolChainPtr> chains = namer_.name(frames);
+    for (std::size_t i = 0; i < frames.size(); ++i) {
+      if (!at_hand.contains(frames[i])) chains[i] = nullptr;
+    }
+    return chains;
+  }
   std::size_t asked = 0;
   std::string why_unknown;
+  std::set<Frame> at_hand;
 
  private:
   store::test::TestNamer namer_;
@@ -59,7 +71,8 @@ struct TestHistory {
             [] { return 4U; },
             [](const store::WallWindow& window) -> std::optional<std::uint64_t> {
               return static_cast<std::uint64_t>(window.to.ns - window.from.ns);
-            }};
+            },
+            [](std::uint64_t address) { return address < kFirstBpfProgram; }};
   }
   static archive::Archive::Options options(std::string boot) {
     archive::Archive::Options options;

@@ -94,6 +94,66 @@ TEST_CASE("the same question before and after a restart has the same answer, byt
   }
 }
 
+TEST_CASE("what was known of a process at the end is known of its first minute after a restart, too") {
+  const TemporaryDirectory folder;
+  const bool is_killed = GENERATE(false, true);
+  TestStore before(kCountsAlone);
+  TestHistory on_disk(before, folder.path("history"));
+  // The later run doesn't meet it.
+  const ProcessId ends{300, 7000};
+  store::ProcessInfo info = test::info_of(ends, "/bin/shell");
+  before.store.update_process(info);
+  for (int minute = 0; minute < 25; ++minute) {
+    sample_once(before, minute);
+    if (minute <= 2) add(before, ends, 300, kAlice, {code(0x10)});
+    if (minute == 2) {
+      info.executable = "/bin/executed";
+      info.ended = before.clock.wall();
+      before.store.update_process(info);
+    }
+    before.pass_minutes(1);
+    on_disk.history.write();
+  }
+  if (!is_killed) end(before, on_disk);
+  CAPTURE(is_killed);
+  Later after(before, folder.path("history"), 90 * kNsPerSecond);
+  TestNamer namer;
+  const WallWindow first{kNoon, {kNoon.ns + kNsPerMinute}};
+  CHECK(answers(after.with(first), Selection{first}, after.namer) ==
+        answers(before.store.snapshot(), Selection{first}, namer));
+  const WallWindow ten_minutes{kNoon, {kNoon.ns + 10 * kNsPerMinute}};
+  const Snapshot sums =
+      after.on_disk.history.past().with(after.test.store.snapshot(), {&ten_minutes, 1}, {.step_ns = 10 * kNsPerMinute});
+  store::QueryBudget budget;
+  const auto usage = store::process_usage(sums, Selection{ten_minutes}, budget).value();
+  const auto row = std::find_if(usage.rows.begin(), usage.rows.end(),
+                                [](const store::ProcessUsage& process) { return process.info.id.pid == 300; });
+  REQUIRE(row != usage.rows.end());
+  REQUIRE(row->info.ended.has_value());
+  CHECK(row->info.ended->ns == info.ended->ns);
+}
+
+TEST_CASE("names that came with a later minute are those of an earlier one, too") {
+  const TemporaryDirectory folder;
+  TestStore before(kCountsAlone);
+  TestHistory on_disk(before, folder.path("history"));
+  on_disk.may_name = false;
+  sample(before, 3);
+  before.pass(10);
+  on_disk.history.write();
+  on_disk.may_name = true;
+  sample(before, 5);
+  end(before, on_disk);
+  Later after(before, folder.path("history"), 90 * kNsPerSecond);
+  TestNamer namer;
+  for (const int minute : {1, 0, 6}) {
+    CAPTURE(minute);
+    const WallWindow window{{kNoon.ns + minute * kNsPerMinute}, {kNoon.ns + (minute + 1) * kNsPerMinute}};
+    CHECK(answers(after.with(window), Selection{window}, after.namer) ==
+          answers(before.store.snapshot(), Selection{window}, namer));
+  }
+}
+
 TEST_CASE("a part of a minute has the same answer before and after an orderly end, byte for byte") {
   const TemporaryDirectory folder;
   const std::string boot = GENERATE(std::string("this boot"), std::string("earlier boot"));
@@ -333,6 +393,59 @@ static_assert(!archive::is_past(store::holder_frame(1, 1)));
 static_assert(!store::wait_reason_in({kKernelModule, 0}) && !store::wait_reason_in({kKernelModule, 1}));
 static_assert(!store::wait_reason_in({kKernelModule, archive::kPastKernelFrames - 1}));
 
+TEST_CASE("what is no longer in the kernel is called as it was, and what stays there is asked for") {
+  const TemporaryDirectory folder;
+  TestStore before(kCountsAlone);
+  TestHistory on_disk(before, folder.path("history"));
+  on_disk.may_name = false;
+  on_disk.symbolizer.at_hand = {code(0x10)};
+  const Frame program{kKernelModule, test::kFirstBpfProgram + 0x10}, stays{kKernelModule, 0xffffffff81000010};
+  add(before, kShell, 100, kAlice, {code(0x10), stays, program});
+  before.pass_minutes(1);
+  end(before, on_disk);
+  Later after(before, folder.path("history"), kNsPerMinute);
+  const WallWindow earlier{kNoon, {kNoon.ns + kNsPerMinute}};
+  TestNamer namer;
+  const auto lines = [&](const Snapshot& snapshot, store::FrameNamer& names) {
+    return joined(store::test::folded(store::build_profile(snapshot, Selection{earlier}, names)));
+  };
+  const std::size_t asked = after.recent_namer.asked.size();
+  const std::string now = lines(after.with(earlier), after.namer);
+  const std::string then = lines(before.store.snapshot(), namer);
+  CHECK(now.substr(now.find(";f1;")) == then.substr(then.find(";f1;")));
+  const std::vector<Frame> asked_now(after.recent_namer.asked.begin() + static_cast<std::ptrdiff_t>(asked),
+                                     after.recent_namer.asked.end());
+  CHECK(std::find(asked_now.begin(), asked_now.end(), stays) != asked_now.end());
+  CHECK(std::find(asked_now.begin(), asked_now.end(), program) == asked_now.end());
+}
+
+TEST_CASE("the kernel's account of the machine is that of the minutes, in part of one in proportion, and memory's") {
+  const TemporaryDirectory folder;
+  TestStore before(kCountsAlone);
+  TestHistory on_disk(before, folder.path("history"));
+  sample(before, 10);
+  end(before, on_disk);
+  Later after(before, folder.path("history"), 5 * kNsPerMinute);
+  const auto kept = [&](std::int64_t from_s, std::int64_t to_s) {
+    const WallWindow window{{kNoon.ns + from_s * kNsPerSecond}, {kNoon.ns + to_s * kNsPerSecond}};
+    return store::kept_cpu(after.with(window), window);
+  };
+  const auto is_empty = [](const WallWindow& window) { return window.to <= window.from; };
+  const auto of_minutes = kept(2 * 60, 8 * 60), of_parts = kept(2 * 60 + 15, 8 * 60 + 30);
+  CHECK(of_minutes.ns == 6 * 60 * kNsPerSecond);
+  CHECK(is_empty(of_minutes.rest));
+  CHECK(of_parts.ns == (6 * 60 + 15) * kNsPerSecond);
+  CHECK(is_empty(of_parts.rest));
+  // Between the runs nothing was sampled, and nothing counts.
+  const auto of_both = kept(8 * 60, 16 * 60);
+  CHECK(of_both.ns.value_or(0) / kNsPerMs == 2 * 60 * 1000);
+  CHECK(of_both.rest.from.ns == kNoon.ns + 15 * kNsPerMinute);
+  CHECK(of_both.rest.to.ns == kNoon.ns + 16 * kNsPerMinute);
+  const auto of_memory = kept(15 * 60, 16 * 60);
+  CHECK(of_memory.ns == 0);
+  CHECK(of_memory.rest.from.ns == kNoon.ns + 15 * kNsPerMinute);
+}
+
 TEST_CASE("after a reboot the same numbers are other processes, and names are those of then") {
   const TemporaryDirectory folder;
   TestStore before(kCountsAlone);
@@ -402,7 +515,7 @@ TEST_CASE("what was never named is shown by its place") {
   CHECK(joined(store::test::folded(profile)).find("[unknown] (program+0x10)") != std::string::npos);
 }
 
-TEST_CASE("a better name that came with a later minute replaces the first one, once that minute is read") {
+TEST_CASE("a better name that came with a later minute replaces the first one") {
   const TemporaryDirectory folder;
   TestStore before(kCountsAlone);
   TestHistory on_disk(before, folder.path("history"));
@@ -419,10 +532,10 @@ TEST_CASE("a better name that came with a later minute replaces the first one, o
     const Snapshot snapshot = after.with(window);
     return joined(store::test::folded(store::build_profile(snapshot, Selection{window}, after.namer)));
   };
-  CHECK(stacks(1).find("[unknown] (lib)") != std::string::npos);
-  CHECK(stacks(2).find("[unknown] (lib)") == std::string::npos);
-  CHECK(stacks(2).find("f1;f16") != std::string::npos);
-  CHECK(stacks(1).find("f1;f16") != std::string::npos);
+  for (const int minutes : {1, 2}) {
+    CHECK(stacks(minutes).find("[unknown] (lib)") == std::string::npos);
+    CHECK(stacks(minutes).find("f1;f16") != std::string::npos);
+  }
 }
 
 TEST_CASE("of an index that was read before, what was written since is known, too") {
