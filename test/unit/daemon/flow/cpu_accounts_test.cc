@@ -129,6 +129,8 @@ TEST_CASE("a window that an earlier run has sampled is not known") {
   machine.pass(60);
   CHECK(machine.used(id, -40, 30) < 0);
   CHECK(machine.reason().find("process 42 was not read before the window began") != std::string::npos);
+  CHECK(machine.used({43, 7}, -40, -20, -10) < 0);
+  CHECK(machine.reason() == "process 43 ended before flamed was started, and its CPU time is not on disk");
   CHECK(machine.busy(-40, 30) < 0);
   CHECK(machine.reason().find("not read before the window began") != std::string::npos);
 }
