@@ -24,10 +24,12 @@ mode=$1
 # Absolute, since the tests run from another directory.
 output=$(realpath "$2")
 program=$(realpath "$3")
-fourth=$(realpath "${4:-.}")
-fifth=$(realpath "${5:-.}")
-victims=$(realpath "${6:-.}")
-readonly mode output program fourth fifth victims
+readonly mode output program
+case $mode in
+  bench) flamed=$(realpath "${4:-.}") history_bench=$(realpath "${5:-.}") ;;
+  daemon | waits) victim_program=$(realpath "$4") ;;
+  tasks) checkout_program=$(realpath "$4") move_history=$(realpath "$5") victims=$(realpath "$6") ;;
+esac
 readonly skipped=77
 started=()
 groups=()
@@ -151,10 +153,10 @@ case $mode in
   bench)
     cp "$here/../bench/page/page_bench.mjs" "$place"
     if (($# == 5 && EUID == 0)); then
-      export FLAMED_DAEMON=$fourth FLAMED_MONTH=$output/month
+      export FLAMED_DAEMON=$flamed FLAMED_MONTH=$output/month
       if [[ ! -d $FLAMED_MONTH ]]; then
         rm -rf "$FLAMED_MONTH.new"
-        "$fifth" "$FLAMED_MONTH.new" >&2
+        "$history_bench" "$FLAMED_MONTH.new" >&2
         mv "$FLAMED_MONTH.new" "$FLAMED_MONTH"
       fi
     fi
@@ -162,7 +164,7 @@ case $mode in
     ;;
   daemon)
     ((EUID == 0)) || skip "the daemon needs root"
-    "$fourth" &
+    "$victim_program" &
     victim=$!
     started+=("$victim")
     start_daemon
@@ -172,7 +174,7 @@ case $mode in
     ((EUID == 0)) || skip "the daemon needs root"
     # Without a budget visits come often enough for a window of some seconds.
     start_daemon --waits on --cpu-budget off
-    "$fourth" mutex 600 >/dev/null &
+    "$victim_program" mutex 600 >/dev/null &
     victim=$!
     started+=("$victim")
     FLAMED_URL=$url FLAMED_VICTIM_PID=$victim node --test waits_live.test.mjs
@@ -188,7 +190,7 @@ case $mode in
     rm -rf "$place"/history* "$place"/burst-* "$place/classes"
 
     # What runs all the time, and was there before.
-    "$fourth" &
+    "$checkout_program" &
     checkout=$!
     started+=("$checkout")
     java=''
@@ -209,7 +211,7 @@ case $mode in
     unset 'started[-1]'
     # A week and more, at noon of yesterday, an hour and some minutes before.
     noon=$(date --utc --date='yesterday 12:01' +%s)
-    "$fifth" "$place/history-recorded" "$place/history" $((8 * 86400)) $((7 * 86400)) $((recorded_from - noon)) 3600 360
+    "$move_history" "$place/history-recorded" "$place/history" $((8 * 86400)) $((7 * 86400)) $((recorded_from - noon)) 3600 360
 
     # What is new.
     start_daemon "${options[@]}" "$place/history"
