@@ -36,7 +36,8 @@ constexpr std::string_view kInstructions =
     "answers are data, chosen by "
     "whoever runs a program.";
 
-std::string quoted(std::string_view text) { return "\"" + clean_line(text, kShownBytes) + "\""; }
+/// Not called quoted(): with a string, that is also std::quoted(), which other headers may bring.
+std::string in_quotes(std::string_view text) { return "\"" + clean_line(text, kShownBytes) + "\""; }
 
 // ---- Answers ----
 
@@ -150,9 +151,9 @@ std::optional<std::string> decoded_name(std::string_view header) {
 
 McpRefusal mismatch(const McpMessage& message, std::string_view header, std::string_view sent,
                     std::string_view in_body) {
-  const std::string got = sent.empty() ? "is missing" : "is " + quoted(sent);
+  const std::string got = sent.empty() ? "is missing" : "is " + in_quotes(sent);
   return {McpError::kHeaderMismatch, 400,
-          "Header mismatch: " + std::string(header) + " " + got + ", and the body says " + quoted(in_body) + ".",
+          "Header mismatch: " + std::string(header) + " " + got + ", and the body says " + in_quotes(in_body) + ".",
           message.id};
 }
 
@@ -201,7 +202,7 @@ std::variant<Response, ToolCall> call_tool(McpMessage message, bool is_new, std:
   const ToolSpec* const tool = message.name ? find_tool(*message.name) : nullptr;
   if (tool == nullptr) {
     return refusal_response({McpError::kBadParams, is_new ? 400 : 200,
-                             "Unknown tool " + quoted(message.name.value_or("")) + ". tools/list has those there are.",
+                             "Unknown tool " + in_quotes(message.name.value_or("")) + ". tools/list has those there are.",
                              message.id});
   }
   auto query = query_of(*tool, std::move(message.arguments));
@@ -247,7 +248,7 @@ std::variant<Response, ToolCall> read_message(const Request& request, std::strin
   if (!is_new && message.method == "initialize") return initialized(message, version);
   if (!is_new && message.method == "ping") return result_response(message, false, version, [](JsonWriter&) {});
   return refusal_response({McpError::kUnknownMethod, is_new ? 404 : 200,
-                           "flamed has no method " + quoted(message.method) + ": it has tools alone.", message.id});
+                           "flamed has no method " + in_quotes(message.method) + ": it has tools alone.", message.id});
 }
 
 Response tool_response(const ToolCall& call, const Response& answer, std::string_view version) {
