@@ -60,6 +60,21 @@ std::uint64_t number_of_boot(std::string_view id) {
   return 1 + hash % (kBoots - 1);
 }
 
+/// A process that this run has not sampled, with what an earlier one knew of it.
+ProcessRecord with_past(const ProcessRecord& now, const ProcessRecord& past) {
+  ProcessRecord both = now;
+  both.owner = past.owner;
+  both.is_hidden = past.is_hidden;
+  if (both.uid == store::kNoUser) both.uid = past.uid;
+  if (!both.executable) both.executable = past.executable;
+  if (!both.command_line) both.command_line = past.command_line;
+  if (!both.place) {
+    both.place = past.place;
+    both.cgroup_id = past.cgroup_id;
+  }
+  return both;
+}
+
 std::string file_name(std::string_view path) { return std::string(path.substr(path.rfind('/') + 1)); }
 
 }  // namespace
@@ -445,7 +460,13 @@ void PastSpace::join(store::SnapshotData& data) {
     const auto found = process_ids_.find(ProcessKey{0, record.id});
     if (found != process_ids_.end()) same.emplace(found->second, id);
   });
-  for (const auto& [here, there] : same) processes.set(here, ProcessRecord{});
+  for (const auto& [here, there] : same) {
+    // The parent of another one: its own properties are read when it is sampled.
+    if (data.processes[there].owner == store::kNoUser) {
+      data.processes.set(there, with_past(data.processes[there], processes[here]));
+    }
+    processes.set(here, ProcessRecord{});
+  }
   for (const auto& [key, id] : thread_ids_) {
     const auto found = same.find(std::get<0>(key) - process_base_);
     if (found == same.end()) continue;

@@ -133,6 +133,34 @@ TEST_CASE("what was known of a process at the end is known of its first minute a
   CHECK(row->info.ended->ns == info.ended->ns);
 }
 
+TEST_CASE("a process that a later run knows as a parent alone is what it was when it was sampled") {
+  const TemporaryDirectory folder;
+  TestStore before(kCountsAlone);
+  TestHistory on_disk(before, folder.path("history"));
+  const ProcessId parent{300, 7000};
+  before.store.update_process(test::info_of(parent, "/bin/parent"));
+  add(before, parent, 300, kAlice, {code(0x10)});
+  sample(before, 2);
+  end(before, on_disk);
+  Later after(before, folder.path("history"), 90 * kNsPerSecond);
+  store::ProcessInfo bare;
+  bare.id = parent;
+  bare.comm = "name";
+  bare.started = test::info_of(parent, "").started;
+  store::ProcessInfo child = test::info_of({400, 8000}, "/bin/child");
+  child.parent_pid = parent.pid;
+  child.parent_start_ticks = parent.start_ticks;
+  after.test.store.update_process(bare);
+  after.test.store.update_process(child);
+  add(after.test, child.id, 400, kAlice, {code(0x10)});
+  const WallWindow first{kNoon, {kNoon.ns + kNsPerMinute}};
+  TestNamer namer;
+  const Selection narrow{.window = first, .processes = {{parent.pid}}};
+  CHECK(answers(after.with(first), narrow, after.namer) == answers(before.store.snapshot(), narrow, namer));
+  CHECK(samples_in(store::seen_by(after.with(first), kAlice), first, after.namer) ==
+        samples_in(store::seen_by(before.store.snapshot(), kAlice), first, namer));
+}
+
 TEST_CASE("names that came with a later minute are those of an earlier one, too") {
   const TemporaryDirectory folder;
   TestStore before(kCountsAlone);
