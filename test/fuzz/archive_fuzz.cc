@@ -208,6 +208,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     static const StackPlaces kSome = some_places();
     use_minute(block, kSome);
     use_names(block);
+    use_states(block);
+  } else if (data[0] % 8 == 7) {
+    use_states(take_block(rest, 12));
   } else if (data[0] % 4 == 3) {
     use_names(take_block(rest, 10));
   } else {
