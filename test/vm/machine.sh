@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# The emulated machine, for scripts that boot it.
+# The emulated machine, for scripts that boot it and have `here`, this folder.
 
+# shellcheck disable=SC2154  # see above
 readonly boot_limit_s=${VM_LIMIT_S:-1500}
 
 # Emulated with one thread for each of the guest's CPUs. The guest's output is on its second serial line. A kernel panic
@@ -9,6 +10,24 @@ readonly boot_limit_s=${VM_LIMIT_S:-1500}
 # memory allocator did because QEMU 7.2 corrupts the flags of cmpxchg16b, so neither is used.
 # shellcheck disable=SC2034  # Scripts that source this use it.
 readonly machine=(-accel "tcg,thread=multi" -cpu "max,-cx16" -smp 2 -m 2048 -nodefaults -nographic -no-reboot)
+
+# The packages with the shared libraries of built programs. Searched by file name, since packages and the dynamic linker
+# disagree on /lib and /usr/lib.
+libraries_of() { # libraries_of PROGRAM...
+  ldd "$@" | awk '$2 == "=>" { print $3 }' | sort -u | xargs -n 1 readlink -f | sed 's|.*/|*/|' |
+    xargs dpkg-query --search | sed -n "\|/debug/|d; s/:$(dpkg --print-architecture): .*//p" | sort -u
+}
+
+# A disk of the tree, which runs /opt/flamed-tests/guest.sh once it is up. Sparse; 1 GiB is left for journals and the
+# tests' files.
+make_disk_of() { # make_disk_of TREE DISK
+  local units=$1/etc/systemd/system
+  mkdir -p "$units/multi-user.target.wants"
+  install -m 0644 "$here/flamed-tests.service" "$units"
+  ln -sf ../flamed-tests.service "$units/multi-user.target.wants/flamed-tests.service"
+  echo flamed-vm >"$1/etc/hostname"
+  mke2fs -q -t ext4 -d "$1" "$2" "$(($(du -sm "$1" | cut -f1) * 5 / 4 + 1024))M"
+}
 
 boot() { # boot DISK KERNEL INITRD LOG: until the guest ends
   local status=0 stretch arguments limit_s

@@ -59,13 +59,9 @@ rm -rf --one-file-system "$work_dir/old"
 if [[ $suite == "$(. /etc/os-release && echo "${VERSION_CODENAME:-sid}")" ]]; then
   DESTDIR=$tests/installed meson install -C "$build_dir" --no-rebuild --quiet
 fi
-install -m 0644 "$here/flamed-tests.service" "$work_dir/tree/etc/systemd/system/"
-mkdir -p "$work_dir/tree/etc/systemd/system/multi-user.target.wants"
-ln -sf ../flamed-tests.service "$work_dir/tree/etc/systemd/system/multi-user.target.wants/flamed-tests.service"
-echo flamed-vm >"$work_dir/tree/etc/hostname"
 cp "$work_dir"/tree/boot/vmlinuz-* "$work_dir/vmlinuz"
 cp "$work_dir"/tree/boot/initrd.img-* "$work_dir/initrd"
-mke2fs -q -t ext4 -d "$work_dir/tree" "$work_dir/disk" "$(($(du -sm "$work_dir/tree" | cut -f1) * 5 / 4 + 1024))M"
+make_disk_of "$work_dir/tree" "$work_dir/disk"
 rm -rf --one-file-system "$work_dir/tree"
 
 boot "$work_dir/disk" "$work_dir/vmlinuz" "$work_dir/initrd" "$work_dir/log"

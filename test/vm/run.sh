@@ -39,13 +39,7 @@ done
 # shellcheck source=test/vm/machine.sh
 source "$here/machine.sh"
 
-# The packages with the shared libraries of the built programs. Searched by file name, since packages and the dynamic
-# linker disagree on /lib and /usr/lib.
-libraries() {
-  ldd "$build_dir/flamed" "$build_dir/test/kernel/kernel_tests" | awk '$2 == "=>" { print $3 }' | sort -u |
-    xargs -n 1 readlink -f | sed 's|.*/|*/|' | xargs dpkg-query --search |
-    sed -n "\|/debug/|d; s/:$(dpkg --print-architecture): .*//p" | sort -u
-}
+libraries() { libraries_of "$build_dir/flamed" "$build_dir/test/kernel/kernel_tests"; }
 
 # A tree of this machine's release, with the kernel of each Debian from 11 on and the newest of backports.
 make_base() { # make_base TAR
@@ -82,11 +76,7 @@ make_disk() { # make_disk TREE DISK
   mkdir -p "$tests/compilers"
   find "$build_dir/test/compilers" -maxdepth 1 -type f -perm -u+x -exec cp -t "$tests/compilers" {} +
   strip --strip-debug "$tests/compilers"/*
-  install -m 0644 "$here/flamed-tests.service" "$1/etc/systemd/system/"
-  ln -sf ../flamed-tests.service "$1/etc/systemd/system/multi-user.target.wants/flamed-tests.service"
-  echo flamed-vm >"$1/etc/hostname"
-  # Sparse; 1 GiB is left for journals and the tests' files.
-  mke2fs -q -t ext4 -d "$1" "$2" "$(($(du -sm "$1" | cut -f1) * 5 / 4 + 1024))M"
+  make_disk_of "$1" "$2"
 }
 
 # A root in memory with nothing but the programs of test/compilers. Its kernel says at once what the verifier refuses.
@@ -160,7 +150,6 @@ main() {
   rm -rf --one-file-system "$tree"
   mkdir -p "$tree"
   tar -C "$tree" -xf "$base"
-  mkdir -p "$tree/etc/systemd/system/multi-user.target.wants"
   make_disk "$tree" "$work_dir/disk"
   rm -rf --one-file-system "$tree"
   for release in "${kernels[@]}"; do
