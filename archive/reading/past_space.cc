@@ -306,7 +306,9 @@ Status PastSpace::read_states(PeriodReader& reader, const MinuteIndex::SessionKe
     return {};
   });
   // What is damaged costs what was known of these processes, and no minute.
-  return read || read.error().code() == EBADMSG ? Status() : read;
+  if (read || read.error().code() == EBADMSG) return {};
+  later_states_.erase(place);
+  return read;
 }
 
 void PastSpace::add(const Additions& additions, Dictionary& known, MinuteIndex::SessionKey session,
