@@ -366,6 +366,12 @@ class Decoder {
 
 }  // namespace
 
+std::size_t text_bytes_of(const ProcessState& state) {
+  const store::ProcessInfo& info = state.info;
+  return info.comm.size() + info.executable.size() + info.command_line.size() + info.cgroup.size() + info.unit.size() +
+         info.container.size();
+}
+
 Result<std::vector<std::byte>> encode_states(std::vector<ProcessState> states) {
   Additions additions;
   additions.before = kOfAnySession;

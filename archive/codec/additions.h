@@ -87,6 +87,12 @@ Result<std::vector<std::byte>> encode(const Additions& additions);
 /// ENOTSUP they have another version. `before` must equal `known`.
 Result<Additions> decode_additions(std::span<const std::byte> block, const DictionarySize& known);
 
+/// Of the values that it has, besides itself.
+[[nodiscard]] std::size_t text_bytes_of(const ProcessState& state);
+
+/// Of all later states of a session, no more is kept: then less is known of some processes.
+inline constexpr std::size_t kMostStateBytes = std::size_t{8} << 20;
+
 /// Later states of processes that the dictionary has, in a block of their own.
 Result<std::vector<std::byte>> encode_states(std::vector<ProcessState> states);
 Result<std::vector<ProcessState>> decode_states(std::span<const std::byte> block);

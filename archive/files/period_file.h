@@ -71,7 +71,7 @@ class PeriodFile {
   };
   /// One transaction. On an Error nothing of it is on the disk.
   Status add_samples(std::span<const LaterBlock> blocks);
-  /// Likewise. By the end of the minute; no other block has these states.
+  /// Likewise. Processes as they were by the end of the minute, which has one such block.
   Status add_states(const LaterBlock& block);
 
   /// One transaction. On an Error nothing of it is on the disk.

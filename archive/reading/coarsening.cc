@@ -92,10 +92,14 @@ Status Coarsening::begin_session(const MinuteIndex::SessionKey& session) {
   const MinuteIndex::Session& of = index_.session(session);
   into_->begin_session({of.boot_id, of.run, of.program, of.host});
   if (!has_whole_sums(session)) new_sums_.emplace();
-  Status read = reader_->for_each_states(session.id, [&](std::int64_t row, std::span<const std::byte> block) -> Status {
+  states_.clear();
+  Status read = reader_->for_each_states(session.id, [&](std::int64_t, std::span<const std::byte> block) -> Status {
     Result<std::vector<ProcessState>> states = decode_states(block);
     if (!states) return states.error();
-    for (ProcessState& state : *states) renumbering_->know(std::move(state), row);
+    for (ProcessState& state : *states) {
+      const ProcessId id = state.info.id;
+      states_.insert_or_assign(id, std::move(state));
+    }
     return {};
   });
   if (!read) return read;
@@ -162,12 +166,25 @@ Status Coarsening::write_stretch() {
   Result<std::vector<std::byte>> names = std::vector<std::byte>();
   if (!numbered.names.empty()) names = encode(std::span<const Name>(numbered.names));
   if (!names) return std::move(names).error();
+  last_ = {numbered.minute.sequence, numbered.minute.wall_start(), {}};
   return into_->append(numbered.minute, {*additions, *pairs, *names});
+}
+
+/// Of the session, in one block behind its last stretch: its sums don't know them.
+Status Coarsening::write_states() {
+  if (states_.empty()) return {};
+  std::vector<ProcessState> states;
+  for (auto& [id, state] : std::exchange(states_, {})) states.push_back(std::move(state));
+  Result<std::vector<std::byte>> block = encode_states(std::move(states));
+  if (!block) return std::move(block).error();
+  last_.block = std::move(*block);
+  return into_->add_states(last_);
 }
 
 Status Coarsening::end_session() {
   if (!renumbering_) return {};
   if (Status written = write_stretch(); !written) return written;
+  if (Status written = write_states(); !written) return written;
   renumbering_.reset();
   if (!new_sums_) return copy_sums(rows_[next_ - 1].session.id);
   return write_sum(std::exchange(new_sums_, std::nullopt)->sums.finish());

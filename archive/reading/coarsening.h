@@ -18,8 +18,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
+#include "archive/codec/additions.h"
 #include "archive/codec/minute.h"
 #include "archive/codec/stack_places.h"
 #include "archive/files/period_file.h"
@@ -28,6 +30,7 @@
 #include "archive/reading/minute_index.h"
 #include "archive/reading/renumbering.h"
 #include "base/handle.h"
+#include "base/identity.h"
 #include "base/result.h"
 
 namespace flamed::archive {
@@ -55,6 +58,7 @@ class Coarsening {
   Status write_sum(const std::optional<Sum>& sum);
   Status read_minute(const MinuteIndex::Row& row);
   Status write_stretch();
+  Status write_states();
   Status end_session();
   Status finish();
 
@@ -71,6 +75,8 @@ class Coarsening {
   StackPlaces places_;                      ///< in the new database, likewise
   std::int64_t read_until_ = 0;             ///< the row up to which its dictionary was read
   std::optional<Minute> stretch_;           ///< that was begun
+  PeriodFile::LaterBlock last_;             ///< the last stretch that was written
+  std::unordered_map<ProcessId, ProcessState> states_;  ///< the latest of the session
   /// Of the session, if its sums are made anew.
   struct NewSums {
     Sums sums;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <limits>
 #include <map>
@@ -100,6 +101,7 @@ class SessionCopy {
         for (ProcessState& state : *states) renumbering_.know(std::move(state), minute);
         return {};
       });
+      if (!read && read.error().code() == EBADMSG) read = {};
     }
     const auto* next = rows.data();
     const auto* const end = next + rows.size();

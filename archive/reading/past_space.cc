@@ -63,8 +63,9 @@ std::uint64_t number_of_boot(std::string_view id) {
 /// A process that this run has not sampled, with what an earlier one knew of it.
 ProcessRecord with_past(const ProcessRecord& now, const ProcessRecord& past) {
   ProcessRecord both = now;
-  both.owner = past.owner;
-  both.is_hidden = past.is_hidden;
+  // Unless it has become another user's.
+  if (now.uid == store::kNoUser || now.uid == past.owner) both.owner = past.owner;
+  both.is_hidden = now.is_hidden || past.is_hidden;
   if (both.uid == store::kNoUser) both.uid = past.uid;
   if (!both.executable) both.executable = past.executable;
   if (!both.command_line) both.command_line = past.command_line;
@@ -108,13 +109,10 @@ std::size_t PastSpace::bytes() const {
     }
   }
   constexpr std::size_t kRowOfMaps = 128;  // of a process's or a thread's rows in the maps
-  constexpr std::size_t kLaterState = 512;
-  std::size_t later_states = 0;
-  for (const auto& [session, of_session] : later_states_) later_states += of_session.size();
   const std::size_t places = places_ ? places_->stacks.bytes() : 0;
   const std::size_t sums = sums_ == nullptr ? 0 : sums_->used_bytes() + side_sums_->used_bytes();
   return budget_.used_bytes() + slot_bytes_ + text_bytes_ + names_->bytes() + sums + places +
-         numbers * sizeof(std::uint32_t) + later_states * kLaterState +
+         numbers * sizeof(std::uint32_t) + later_state_bytes_ +
          (process_ids_.size() * 2 + thread_ids_.size() + several_.size() * 2) * kRowOfMaps;
 }
 
@@ -299,12 +297,18 @@ Status PastSpace::read_states(PeriodReader& reader, const MinuteIndex::SessionKe
   const auto [place, is_new] = later_states_.try_emplace(session);
   if (!is_new) return {};
   LaterStates& later = place->second;
+  std::size_t later_bytes = 0;
   Status read = reader.for_each_states(session.id, [&](std::int64_t row, std::span<const std::byte> block) -> Status {
     Result<std::vector<ProcessState>> states = decode_states(block);
-    if (!states) return Error(states.error()).with_code(EBADMSG);
-    for (ProcessState& state : *states) later.insert_or_assign(state.info.id, LaterState{row, std::move(state)});
+    if (!states) return {};  // less is known of these processes
+    for (ProcessState& state : *states) {
+      later_bytes += sizeof(ProcessState) + text_bytes_of(state);
+      if (later_bytes > kMostStateBytes) return {};
+      later.insert_or_assign(state.info.id, LaterState{row, std::move(state)});
+    }
     return {};
   });
+  later_state_bytes_ += std::min(later_bytes, kMostStateBytes);
   // What is damaged costs what was known of these processes, and no minute.
   if (read || read.error().code() == EBADMSG) return {};
   later_states_.erase(place);
@@ -463,10 +467,9 @@ void PastSpace::join(store::SnapshotData& data) {
     if (found != process_ids_.end()) same.emplace(found->second, id);
   });
   for (const auto& [here, there] : same) {
+    const ProcessRecord& now = data.processes[there];
     // The parent of another one: its own properties are read when it is sampled.
-    if (data.processes[there].owner == store::kNoUser) {
-      data.processes.set(there, with_past(data.processes[there], processes[here]));
-    }
+    if (!now.has_run && !now.has_waited) data.processes.set(there, with_past(now, processes[here]));
     processes.set(here, ProcessRecord{});
   }
   for (const auto& [key, id] : thread_ids_) {

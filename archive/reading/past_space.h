@@ -129,7 +129,7 @@ class PastSpace {
     ProcessState state;
   };
   using LaterStates = std::unordered_map<ProcessId, LaterState>;
-  /// Read once: what this run writes afterwards, its own snapshots know better.
+  /// Read once: what this run writes afterwards, its own snapshots know, as long as they have the process.
   Status read_states(PeriodReader& reader, const MinuteIndex::SessionKey& session);
   Dictionary& dictionary_in(std::map<MinuteIndex::SessionKey, Dictionary>& dictionaries, const MinuteIndex& index,
                             const MinuteIndex::SessionKey& session) const;
@@ -175,7 +175,7 @@ class PastSpace {
   std::vector<store::Gap> gaps_;
   std::unordered_map<std::uint32_t, std::uint32_t> same_;  ///< of the last snapshot, see join()
   std::shared_ptr<store::SlotSums> sums_, side_sums_;      ///< of snapshots with these; null: there was none
-  std::size_t slot_bytes_ = 0, text_bytes_ = 0;
+  std::size_t slot_bytes_ = 0, text_bytes_ = 0, later_state_bytes_ = 0;
 };
 
 }  // namespace flamed::archive

@@ -8,6 +8,13 @@
 
 namespace flamed::archive {
 
+void Renumbering::know(ProcessState state, std::int64_t minute) {
+  later_state_bytes_ += sizeof(ProcessState) + text_bytes_of(state);
+  if (later_state_bytes_ > kMostStateBytes) return;
+  const ProcessId id = state.info.id;
+  later_states_.insert_or_assign(id, LaterState{minute, std::move(state)});
+}
+
 void Renumbering::add(const Additions& additions, std::int64_t minute) {
   modules_.insert(modules_.end(), additions.modules.begin(), additions.modules.end());
   frames_.insert(frames_.end(), additions.frames.begin(), additions.frames.end());
@@ -15,10 +22,10 @@ void Renumbering::add(const Additions& additions, std::int64_t minute) {
   threads_.insert(threads_.end(), additions.threads.begin(), additions.threads.end());
   gaps_.insert(gaps_.end(), additions.gaps.begin(), additions.gaps.end());
   for (const ProcessState& added : additions.processes) {
-    const auto later = later_states_.find(added.number);
-    const bool is_known =
-        later != later_states_.end() && later->second.minute >= minute && later->second.state.info.id == added.info.id;
-    const ProcessState& state = is_known ? later->second.state : added;
+    const auto later = later_states_.find(added.info.id);
+    const bool is_known = later != later_states_.end() && later->second.minute >= minute;
+    ProcessState state = is_known ? later->second.state : added;
+    state.number = added.number;
     if (state.number < processes_.size()) {
       processes_[state.number] = state;
       if (!is_known && process_numbers_[state.number] != 0) changed_.push_back(state.number);

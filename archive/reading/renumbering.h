@@ -44,9 +44,7 @@ class Renumbering {
   }
 
   /// Likewise of a process, as it was by the end of a minute.
-  void know(ProcessState state, std::int64_t minute) {
-    later_states_.insert_or_assign(state.number, LaterState{minute, std::move(state)});
-  }
+  void know(ProcessState state, std::int64_t minute);
 
   /// Of each minute of the session, in their order, up to the last one that is taken.
   void add(const Additions& additions, std::int64_t minute);
@@ -88,7 +86,8 @@ class Renumbering {
   std::vector<StackAddition> stacks_ = std::vector<StackAddition>(1);  ///< stack 0 has no frames
   std::vector<ThreadAddition> threads_;
   std::vector<ProcessState> processes_;                         ///< the latest state
-  std::unordered_map<std::uint32_t, LaterState> later_states_;  ///< by number
+  std::unordered_map<ProcessId, LaterState> later_states_;
+  std::size_t later_state_bytes_ = 0;
   std::unordered_map<ProcessId, std::uint32_t> process_of_;
   std::unordered_set<std::shared_ptr<const InlineChain>, HashOfChain, SameChain> chains_;
   std::unordered_map<std::uint32_t, std::shared_ptr<const InlineChain>> names_;  ///< by frame, of chains_

@@ -29,13 +29,14 @@ bool is_settled(const InlineChain& chain) {
 }  // namespace
 
 void FrameNames::begin_session() {
+  added_.clear();
   new_.clear();
   unknown_.clear();
 }
 
 void FrameNames::add(std::uint32_t first, std::span<const Frame> frames) {
   for (const Frame& frame : frames) {
-    if (has_code(frame)) new_.push_back({first, frame});
+    if (has_code(frame)) added_.push_back({first, frame});
     ++first;
   }
 }
@@ -50,8 +51,8 @@ std::vector<archive::Name> FrameNames::take(const std::stop_token& stop) {
   std::vector<archive::Name> names;
   const MonotonicTime deadline{parts_.clock.monotonic().ns + kLongestNs};
   std::size_t again = std::min(kAskedAgain, unknown_.size());
-  while (!new_.empty() && may_go_on(stop, deadline)) name(new_, kAtOnce, names);
   name_at_hand(names);
+  while (!new_.empty() && may_go_on(stop, deadline)) name(new_, kAtOnce, names);
   for (; again > 0 && may_go_on(stop, deadline); again -= std::min(again, kAtOnce)) {
     name(unknown_, std::min(again, kAtOnce), names);
   }
@@ -73,20 +74,19 @@ void FrameNames::name(std::deque<Unnamed>& from, std::size_t count, std::vector<
 }
 
 void FrameNames::name_at_hand(std::vector<archive::Name>& names) {
-  if (new_.empty()) return;
+  std::vector<Unnamed> added = std::exchange(added_, {});
   std::vector<Frame> frames;
-  frames.reserve(new_.size());
-  for (const Unnamed& unnamed : new_) frames.push_back(without_mark(unnamed.frame));
+  frames.reserve(added.size());
+  for (const Unnamed& unnamed : added) frames.push_back(without_mark(unnamed.frame));
   const std::vector<symbolizer::SymbolChainPtr> chains = parts_.symbolizer.known(frames);
-  std::deque<Unnamed> of_kernel, others;
-  for (std::size_t i = 0; i < frames.size(); ++i) {
+  std::deque<Unnamed> of_kernel;
+  for (std::size_t i = 0; i < added.size(); ++i) {
     if (chains[i] != nullptr) {
-      take_chain(std::move(new_[i]), chains[i], names);
+      take_chain(std::move(added[i]), chains[i], names);
     } else {
-      (frames[i].module == kKernelModule ? of_kernel : others).push_back(std::move(new_[i]));
+      (frames[i].module == kKernelModule ? of_kernel : new_).push_back(std::move(added[i]));
     }
   }
-  new_ = std::move(others);
   while (!of_kernel.empty()) name(of_kernel, kAtOnce, names);
 }
 

@@ -15,6 +15,7 @@
 #include "archive/codec/minute.h"
 #include "archive/codec/names.h"
 #include "archive/codec/samples.h"
+#include "archive/codec/stretch.h"
 #include "archive/codec/sum.h"
 #include "base/keyed_hash.h"
 #include "store/ring/snapshot_data.h"
@@ -179,12 +180,16 @@ void History::keep_states(const archive::Additions& additions) {
 void History::write_states() {
   if (later_states_.empty() || !last_minute_) return;
   std::vector<archive::ProcessState> states;
-  for (auto& [number, state] : std::exchange(later_states_, {})) states.push_back(std::move(state));
+  for (const auto& [number, state] : later_states_) states.push_back(state);
   Result<std::vector<std::byte>> block = archive::encode_states(std::move(states));
   const WaitForDisk wait(*this);
   const Status added = block ? archive_.add_states({last_minute_->sequence, last_minute_->start, std::move(*block)})
                              : Status(block.error());
-  if (!added) spdlog::warn("when some processes ended is not written to disk: {}", added.error().message());
+  if (added) {
+    later_states_.clear();
+  } else {
+    spdlog::warn("when some processes ended is not written to disk now: {}", added.error().message());
+  }
 }
 
 void History::write_samples(const store::Snapshot& snapshot) {
@@ -279,17 +284,16 @@ Status History::write(const store::Snapshot& snapshot, const store::Slot& slot, 
   }
   archive::Numbering::Numbered numbered = numbering_->take(snapshot, slot, ending);
   numbered.minute.cpus = parts_.cpus();
-  numbered.minute.cpu_ns_accounted = parts_.machine_cpu_ns({slot.bounds.wall_start(), slot.bounds.wall_end()});
+  numbered.minute.cpu_ns_accounted = parts_.machine_cpu_ns({start, slot.bounds.wall_end()});
   const Result<std::vector<std::byte>> additions = encode(numbered.additions);
   const Result<std::vector<std::byte>> pairs = encode(numbered.minute, numbering_->places());
   if (!additions || !pairs) {
     archive_.end_session();
   } else {
     const std::vector<std::byte> names = name_frames(numbered, stop);
-    if (ending == Ending::kOver && sums_ && !sums_->takes(numbered.minute)) {
-      write_sum();
-      write_states();
-    }
+    if (ending == Ending::kOver && sums_ && !sums_->takes(numbered.minute)) write_sum();
+    const auto stretch_of = [](WallTime time) { return time.ns / archive::kStretchNs; };
+    if (last_minute_ && stretch_of(last_minute_->start) != stretch_of(start)) write_states();
     const WaitForDisk wait(*this);
     if (Status appended =
             archive_.append(numbered.minute, {*additions, *pairs, names, {}, names_from(numbered.additions)}, ending);

@@ -106,7 +106,7 @@ class History {
   void write_samples(const store::Snapshot& snapshot);
   /// Of the minutes since the last one.
   void write_sum();
-  /// Likewise, of processes of the minutes before.
+  /// Of processes of the minutes before. After a failure the next call tries again.
   void write_states();
   void keep_states(const archive::Additions& additions);
   [[nodiscard]] std::vector<std::byte> name_frames(const archive::Numbering::Numbered& numbered,

@@ -12,7 +12,6 @@ readonly inner=a0b1c2d3e4f5061728394a5b6c7d8e9fa0b1c2d3e4f5061728394a5b6c7d8e9f
 not() { ! "$@"; }
 # has_samples NAME: of processes whose container is called so, in the last seconds
 has_samples() { [[ -n $(curl -sf "$url/profile?container=$1&from=now-20s&format=folded") ]]; }
-has_no_samples() { [[ -z $(curl -sf "$url/profile?container=$1&from=now-20s&format=folded") ]]; }
 is_called() { # is_called PID NAME
   curl -sf "$url/processes?pid=$1&from=now-20s" >answer && grep -q "\"container_name\": *\"$2\"" answer
 }
@@ -76,9 +75,11 @@ web=$(docker_pid shop-web)
 check "it is called as Docker calls it" is_named "$web" shop-web
 check "Docker runs it again" docker restart --time 1 shop-web
 again=$(docker_pid shop-web)
-check "it is another process" test "$web" != "$again"
+check "it is another process" test "${web:?}" != "${again:?}"
 check "it is called the same" is_named "$again" shop-web
-check "under another name" docker rename shop-web shop-new
+check "it has the secret" grep -qa "$secret" "/proc/$again/environ"
+check "it gets another name" docker rename shop-web shop-new
+check "and is called as it was when it was met" is_called "$again" shop-web
 # A control group within it, as an engine in the container makes for its own.
 group=/sys/fs/cgroup$(cut -d: -f3 "/proc/$again/cgroup" | tail -n 1)
 check "a container within it can be made" mkdir "$group/docker-$inner.scope"
@@ -109,21 +110,27 @@ check "a link to a log has control characters" ln -s /dev/null "$hostile"
 systemctl restart flamed
 within 30 answers
 check "the container runs again" containerd_runs
-within 60 has_samples "${task:0:12}"
-sleep 20
-curl -s "$url/processes?from=now-20s" >answer
-check "it has samples" grep -q "$task" answer
-check "no answer has a control character" not grep -qP '[\x00-\x08\x0b-\x1f]|\\u00(0[0-9a-f]|1[0-9a-f])' answer
+pay=$(containerd_pid)
+name_of() { curl -sf "$url/processes?pid=$1&from=now-20s" | grep -o '"container_name": *"[^"]*"'; }
+is_of_link() { [[ $(name_of "$pay") == *n*s/a*b/c*d* ]]; }
+check "it is called as the link says" within 60 is_of_link
+name_of "$pay" >answer
+echo "NOTE $(cat -v answer)"
+check "without its control characters" not grep -qP '[\x00-\x09\x0b-\x1f]|\\u00(0[0-9a-f]|1[0-9a-f])|\\[bfnrt]' answer
 ctr task kill --signal KILL "$task"
 
 echo "--- after all have ended"
 docker rm --force shop-new other >/dev/null
 podman rm --force --time 1 shop-store >/dev/null 2>&1
-past() { [[ -n $(curl -sf "$url/profile?container=$1&from=now-15m&format=folded") ]]; }
-check "Podman's container is known by its name" past shop-store
-check "so is Docker's, by the name that it had when it was met" past shop-new
+past() { curl -sf "$url/profile?container=$1&from=now-30m&format=folded"; }
+check "Podman's container is known by its name" test -n "$(past shop-store)"
+check "so is Docker's, by the name that it had when flamed was started" test -n "$(past shop-new)"
+curl -sf "$url/processes?from=now-30m" >answers
+curl -sf "$url/profile?from=now-30m" >>answers
+check "answers have the containers" grep -q shop-new answers
+check "and no secret" not grep -q "$secret" answers
 systemctl stop flamed
-check "no file has the secret of their environment" not grep -rqa "$secret" /var/lib/flamed /var/cache/flamed
-check "nor has the log" not grep -q "$secret" <(journalctl --no-pager --quiet --unit flamed)
-check "though the containers had it" grep -rqa "$secret" environment
+journalctl --no-pager --quiet --unit flamed >log
+check "there is a log" test -s log
+check "the log has no secret" not grep -q "$secret" log
 echo END

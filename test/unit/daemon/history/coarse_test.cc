@@ -214,6 +214,44 @@ TEST_CASE("stretches answer as their minutes did, for each viewer, and say their
   CHECK(usage.total_samples == 10U * 4);
 }
 
+TEST_CASE("stretches and their sums say of a process what was known later") {
+  const TemporaryDirectory directory;
+  TestStore before{kCountsAlone};
+  TestHistory on_disk(before, directory.path("history"), short_periods(kAtOnce));
+  const ProcessId ends{300, 7000};
+  store::ProcessInfo info = test::info_of(ends, "/bin/ends");
+  before.store.update_process(info);
+  add(before, ends, 300, kAlice, {code(0x10)});
+  for (int minute = 0; minute < 40; ++minute) {
+    test::sample_once(before, minute);
+    if (minute == 12) {
+      info.ended = before.clock.wall();
+      before.store.update_process(info);
+    }
+    before.pass_minutes(1);
+    on_disk.history.write();
+  }
+  end(before, on_disk);
+  coarsen(on_disk);
+  REQUIRE(periods_in(directory.path("history")).front() == Period{1, true});
+  CHECK(archive::check_history(directory.path("history"))->problems.empty());
+  Later after(before, directory.path("history"));
+  const WallWindow window = minutes(0, 10);
+  for (const std::int64_t step_ns : {std::int64_t{0}, 10 * kNsPerMinute}) {
+    CAPTURE(step_ns);
+    store::QueryBudget budget;
+    const Snapshot with = after.on_disk.history.past().with(after.test.store.snapshot(), {&window, 1},
+                                                            {.only_processes = step_ns != 0, .step_ns = step_ns});
+    const auto usage = store::process_usage(with, Selection{window}, budget).value();
+    const auto row = std::find_if(usage.rows.begin(), usage.rows.end(), [&](const store::ProcessUsage& process) {
+      return process.info.id.pid == ends.pid;
+    });
+    REQUIRE(row != usage.rows.end());
+    REQUIRE(row->info.ended.has_value());
+    CHECK(row->info.ended->ns == info.ended->ns);
+  }
+}
+
 TEST_CASE("long windows are answered from sums, of stretches as of minutes") {
   Recorded recorded;
   const WallWindow window = minutes(-12 * 60, 75);

@@ -69,7 +69,8 @@ struct TestHistory {
             [this] { return may_name; },
             [](MonotonicTime) {},
             [] { return 4U; },
-            [](const store::WallWindow& window) -> std::optional<std::uint64_t> {
+            [began = test.clock.wall()](const store::WallWindow& window) -> std::optional<std::uint64_t> {
+              if (window.from < began) return std::nullopt;
               return static_cast<std::uint64_t>(window.to.ns - window.from.ns);
             },
             [](std::uint64_t address) { return address < kFirstBpfProgram; }};

@@ -161,6 +161,19 @@ TEST_CASE("a process that a later run knows as a parent alone is what it was whe
         samples_in(store::seen_by(before.store.snapshot(), kAlice), first, namer));
 }
 
+TEST_CASE("a process that a later run has sampled is whose it says, also if that is nobody's") {
+  const TemporaryDirectory folder;
+  TestStore before(kCountsAlone);
+  TestHistory on_disk(before, folder.path("history"));
+  sample(before, 2);
+  end(before, on_disk);
+  Later after(before, folder.path("history"), 90 * kNsPerSecond);
+  const WallWindow first{kNoon, {kNoon.ns + kNsPerMinute}};
+  CHECK(samples_in(store::seen_by(after.with(first), kAlice), first, after.namer) != 0);
+  add(after.test, kShell, 100, store::kNoUser, {code(0x10)});
+  CHECK(samples_in(store::seen_by(after.with(first), kAlice), first, after.namer) == 0);
+}
+
 TEST_CASE("names that came with a later minute are those of an earlier one, too") {
   const TemporaryDirectory folder;
   TestStore before(kCountsAlone);
@@ -472,6 +485,19 @@ TEST_CASE("the kernel's account of the machine is that of the minutes, in part o
   const auto of_memory = kept(15 * 60, 16 * 60);
   CHECK(of_memory.ns == 0);
   CHECK(of_memory.rest.from.ns == kNoon.ns + 15 * kNsPerMinute);
+}
+
+TEST_CASE("the first minute has its account from the moment on when flamed was started") {
+  const TemporaryDirectory folder;
+  TestStore before(kCountsAlone);
+  before.clock.advance_ns(25 * kNsPerSecond);
+  before.store.begin();
+  TestHistory on_disk(before, folder.path("history"));
+  sample(before, 3);
+  end(before, on_disk);
+  Later after(before, folder.path("history"), 5 * kNsPerMinute);
+  const WallWindow window{{kNoon.ns + 25 * kNsPerSecond}, {kNoon.ns + 2 * kNsPerMinute}};
+  CHECK(store::kept_cpu(after.with(window), window).ns.value_or(0) / kNsPerMs == 95'000);
 }
 
 TEST_CASE("after a reboot the same numbers are other processes, and names are those of then") {
