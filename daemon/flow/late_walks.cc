@@ -320,7 +320,7 @@ void LateWalks::store_walked(const Walked& walked, const MappingSet& maps, symbo
                              const store::StackSample& sample, std::size_t kernel_frames, const LinkedStack& linked) {
   const store::StackSample stored = walked_sample(walked, maps, process, sample, kernel_frames);
   ++walked_;
-  if (parts_.runtimes != nullptr && !linked.frames.empty() && (linked.layout & FLAMED_INTERPRETED) == 0) {
+  if (parts_.runtimes != nullptr && (linked.layout & FLAMED_INTERPRETED) == 0) {
     LinkedStack joined = linked;
     join_calls(linked.calls, walked.stack.frame_ends, calls_);
     joined.calls = calls_;

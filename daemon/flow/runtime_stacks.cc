@@ -92,8 +92,10 @@ RuntimeStacks::Known* RuntimeStacks::known_of(symbolizer::Process& process, Mono
     if (process.maps == nullptr) return nullptr;
     std::optional<RuntimeModules::Loaded> loaded = parts_.modules.find(*process.maps);
     if (!loaded) return nullptr;
-    found = known_.insert_or_assign(process.id, Known{process.exec_id, *std::move(loaded), {}, {}, 0, 0, time}).first;
+    found =
+        known_.insert_or_assign(process.id, Known{process.exec_id, *std::move(loaded), {}, {}, {}, 0, 0, time}).first;
   }
+  found->second.anonymous = process.anonymous;
   found->second.used_at = std::max(found->second.used_at, time);
   return &found->second;
 }
@@ -127,11 +129,13 @@ void RuntimeStacks::take_copy(ProcessId process, const RuntimeCode& code, std::v
 
 bool RuntimeStacks::take(symbolizer::Process& process, const store::StackSample& sample, std::size_t native,
                          const LinkedStack& linked) {
-  if (linked.frames.empty() || (linked.layout & FLAMED_INTERPRETED) != 0) return false;
+  if ((linked.layout & FLAMED_INTERPRETED) != 0) return false;
+  if (linked.frames.empty() && (linked.layout & FLAMED_SLOTS) == 0) return false;
   Known* const known = known_of(process, sample.time);
   if (known == nullptr || known->loaded.layout != linked.layout) return false;
   if (known->named == 0 && known->unnamed >= kHopeless) return false;
   const std::span<const Frame> user = sample.frames.first(native);
+  if (linked.frames.empty() && !innermost_code(*known, user, linked)) return false;
   if (are_known(*known, user, linked, sample.time)) {
     store_joined(*known, sample, native, linked);
     return true;
@@ -151,26 +155,24 @@ bool RuntimeStacks::take(symbolizer::Process& process, const store::StackSample&
 }
 
 /// In code that was compiled at run time: of which function is the innermost instruction? Its frame may not stand yet,
-/// or not any more, and then the frame pointer is the caller's.
+/// or not any more, and then the frame pointer is the caller's, which need not be a frame of a function.
 std::optional<RuntimeCode> RuntimeStacks::innermost_code(const Known& known, std::span<const Frame> native,
                                                          const LinkedStack& linked) {
-  if ((linked.layout & FLAMED_SLOTS) == 0 || linked.frames.empty() || native.empty()) return std::nullopt;
-  const flamed_linked_frame& innermost = linked.frames.front();
-  const bool is_innermost = innermost.check >> FLAMED_CHECK_BITS == 0;
-  if (!is_innermost || native.back().module == known.loaded.module) return std::nullopt;
-  RuntimeCode code = code_of(innermost);
+  if ((linked.layout & FLAMED_SLOTS) == 0 || native.empty()) return std::nullopt;
+  if (native.back().module != known.anonymous) return std::nullopt;
+  RuntimeCode code;
+  if (!linked.frames.empty() && linked.frames.front().check >> FLAMED_CHECK_BITS == 0)
+    code = code_of(linked.frames.front());
   code.pc = native.back().offset;
   return code;
 }
 
-const RuntimeStacks::Compiled* RuntimeStacks::find_compiled(const Known& known, const RuntimeCode& code,
-                                                            MonotonicTime time) {
-  const auto after = known.compiled.upper_bound(code.pc);
+const RuntimeStacks::Compiled* RuntimeStacks::find_compiled(const Known& known, std::uint64_t pc, MonotonicTime time) {
+  const auto after = known.compiled.upper_bound(pc);
   if (after == known.compiled.begin()) return nullptr;
   const Compiled& compiled = std::prev(after)->second;
-  const bool is_of_it = compiled.expected.address == code.address && compiled.expected.check == code.check;
   const bool is_new = time.ns - compiled.learned_at.ns < kCompiledNs;
-  return code.pc < compiled.end && is_of_it && is_new ? &compiled : nullptr;
+  return pc < compiled.end && is_new ? &compiled : nullptr;
 }
 
 bool RuntimeStacks::are_known(const Known& known, std::span<const Frame> native, const LinkedStack& linked,
@@ -181,7 +183,7 @@ bool RuntimeStacks::are_known(const Known& known, std::span<const Frame> native,
            !found->second.may_be_asked_again(time);
   };
   const std::optional<RuntimeCode> innermost = innermost_code(known, native, linked);
-  if (innermost && find_compiled(known, *innermost, time) == nullptr && !is_known(*innermost)) return false;
+  if (innermost && find_compiled(known, innermost->pc, time) == nullptr && !is_known(*innermost)) return false;
   return std::all_of(linked.frames.begin(), linked.frames.end(),
                      [&](const flamed_linked_frame& frame) { return is_known(code_of(frame)); });
 }
@@ -213,7 +215,7 @@ void RuntimeStacks::want(Known& known, const symbolizer::Process& process, std::
     take_copy(process.id, code, request.copies);
   }
   const std::optional<RuntimeCode> innermost = innermost_code(known, native, linked);
-  if (innermost && find_compiled(known, *innermost, time) == nullptr && is_to_be_asked(*innermost)) {
+  if (innermost && find_compiled(known, innermost->pc, time) == nullptr && is_to_be_asked(*innermost)) {
     request.codes.push_back(*innermost);
   }
 }
@@ -244,20 +246,25 @@ void RuntimeStacks::learn(RuntimeNamer::Answer& answer, MonotonicTime now) {
     const auto code = known.codes.find(answer.request.codes[i]);
     if (code == known.codes.end()) continue;
     const bool is_named = answer.names && !(*answer.names)[i].function.name.empty();
+    const bool is_native = answer.names && !is_named && (*answer.names)[i].why_not.empty();
     Code& to = code->second;
+    std::uint32_t number = RuntimeFunctions::kNoRoom;
     if (is_named) {
-      symbolizer::RuntimeAnswer& named = (*answer.names)[i];
-      runtimes::RuntimeFunction& function = named.function;
-      const std::uint32_t number = parts_.functions.enter(frame_kind_of(kind), function.name, function.file, user)
-                                       .value_or(RuntimeFunctions::kNoRoom);
-      if (code->first.pc != 0) {
-        if (known.compiled.size() >= kMostCompiled) known.compiled.clear();
-        known.compiled.insert_or_assign(named.code_start,
-                                        Compiled{named.code_end, code->first, named.is_other,
-                                                 RuntimeFunctions::frame_of(number, function.first_line), now});
-        known.codes.erase(code);
-        continue;
-      }
+      const runtimes::RuntimeFunction& function = (*answer.names)[i].function;
+      number = parts_.functions.enter(frame_kind_of(kind), function.name, function.file, user)
+                   .value_or(RuntimeFunctions::kNoRoom);
+    }
+    if (code->first.pc != 0 && (is_named || is_native)) {
+      const symbolizer::RuntimeAnswer& compiled = (*answer.names)[i];
+      std::optional<Frame> frame;
+      if (is_named) frame = RuntimeFunctions::frame_of(number, compiled.function.first_line);
+      if (known.compiled.size() >= kMostCompiled) known.compiled.clear();
+      known.compiled.insert_or_assign(compiled.code_start, Compiled{compiled.code_end, compiled.owner, frame, now});
+      codes_ -= known.codes.erase(code->first);
+      continue;
+    }
+    if (is_named) {
+      runtimes::RuntimeFunction& function = (*answer.names)[i].function;
       to.state = Code::State::kNamed;
       to.function = number;
       to.first_line = function.first_line;
@@ -265,7 +272,7 @@ void RuntimeStacks::learn(RuntimeNamer::Answer& answer, MonotonicTime now) {
       ++known.named;
       continue;
     }
-    if (answer.names && (*answer.names)[i].why_not.empty()) {
+    if (is_native) {
       to.state = Code::State::kNative;
       continue;
     }
@@ -350,14 +357,15 @@ void RuntimeStacks::join_frame_slots(const Known& known, const store::StackSampl
                                      const LinkedStack& linked) {
   const std::span<const Frame> user = sample.frames.first(native);
   const ModuleId module = known.loaded.module;
-  run_frames_.clear();
   if (const std::optional<RuntimeCode> innermost = innermost_code(known, user, linked)) {
-    const Compiled* const compiled = find_compiled(known, *innermost, sample.time);
-    const auto failed = known.codes.find(*innermost);
-    if (compiled != nullptr && compiled->is_other) {
-      ++counts_of(known).named_frames;
-      run_frames_.push_back({0, compiled->frame});
-    } else if (compiled == nullptr) {
+    const Compiled* const compiled = find_compiled(known, innermost->pc, sample.time);
+    if (compiled != nullptr) {
+      if (compiled->frame && compiled->owner != innermost->address) {
+        ++counts_of(known).named_frames;
+        run_frames_.push_back({0, *compiled->frame});
+      }
+    } else if (innermost->address != 0) {  // otherwise it may be no code of the runtime: its native frame stays
+      const auto failed = known.codes.find(*innermost);
       ++counts_of(known).unnamed_frames;
       const bool is_answered = failed != known.codes.end() && failed->second.state == Code::State::kUnnamed;
       const RuntimeKind kind = known.loaded.runtime->kind();
@@ -379,13 +387,14 @@ void RuntimeStacks::join_frame_slots(const Known& known, const store::StackSampl
 void RuntimeStacks::store_joined(const Known& known, const store::StackSample& sample, std::size_t native,
                                  const LinkedStack& linked) {
   frames_.clear();
+  run_frames_.clear();
   if ((linked.layout & FLAMED_SLOTS) != 0)
     join_frame_slots(known, sample, native, linked);
   else
     join_linked_frames(known, sample, native, linked);
   const std::span<const Frame> kernel = sample.frames.subspan(native);
   frames_.insert(frames_.end(), kernel.begin(), kernel.end());
-  ++counts_of(known).samples;
+  if (!linked.frames.empty() || !run_frames_.empty()) ++counts_of(known).samples;
 
   store::StackSample joined = sample;
   joined.frames = frames_;
@@ -424,7 +433,9 @@ void RuntimeStacks::tidy(MonotonicTime now) {
 void RuntimeStacks::append_used(std::vector<Frame>& used) const {
   for (const auto& [process, known] : known_) {
     for (const auto& [address, code] : known.codes) used.push_back(RuntimeFunctions::frame_of(code.function, 0));
-    for (const auto& [start, compiled] : known.compiled) used.push_back(compiled.frame);
+    for (const auto& [start, compiled] : known.compiled) {
+      if (compiled.frame) used.push_back(*compiled.frame);
+    }
   }
 }
 

@@ -128,9 +128,8 @@ class RuntimeStacks {
   /// Code that was compiled at run time, as it lay there a moment ago.
   struct Compiled {
     std::uint64_t end = 0;
-    symbolizer::RuntimeCode expected;  ///< of which function it was thought to be
-    bool is_other = false;             ///< it is not
-    Frame frame{};                     ///< then of which it is
+    std::uint64_t owner = 0;     ///< as RuntimeCode::address: of the function
+    std::optional<Frame> frame;  ///< the function; none: it is the runtime's own
     MonotonicTime learned_at;
   };
   struct CodeHash {
@@ -142,6 +141,7 @@ class RuntimeStacks {
   struct Known {
     std::uint64_t exec_id = 0;
     RuntimeModules::Loaded loaded;
+    ModuleId anonymous{};  ///< memory without a file, where compiled code is
     std::unordered_map<symbolizer::RuntimeCode, Code, CodeHash> codes;
     std::map<std::uint64_t, Compiled> compiled;  ///< by its first address
     std::size_t named = 0;
@@ -161,7 +161,7 @@ class RuntimeStacks {
   /// The user stack of `native` frames, outermost first.
   static std::optional<symbolizer::RuntimeCode> innermost_code(const Known& known, std::span<const Frame> native,
                                                                const LinkedStack& linked);
-  static const Compiled* find_compiled(const Known& known, const symbolizer::RuntimeCode& code, MonotonicTime time);
+  static const Compiled* find_compiled(const Known& known, std::uint64_t pc, MonotonicTime time);
   bool are_known(const Known& known, std::span<const Frame> native, const LinkedStack& linked,
                  MonotonicTime time) const;
   void want(Known& known, const symbolizer::Process& process, std::span<const Frame> native, const LinkedStack& linked,

@@ -12,8 +12,8 @@
 
 namespace flamed::daemon {
 
-/// One thread creates, writes and drops slabs; other threads may use the other parts meanwhile, each part by one at a
-/// time.
+/// One thread at a time creates, writes and drops slabs; other threads may use the other parts meanwhile, each part by
+/// one at a time.
 class UnwindMaps {
  public:
   virtual ~UnwindMaps() = default;

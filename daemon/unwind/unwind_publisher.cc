@@ -176,6 +176,7 @@ void UnwindPublisher::reclaim() {
 }
 
 void UnwindPublisher::drop_empty_slabs() {
+  const std::lock_guard slabs_lock(slabs_mutex_);
   std::vector<std::uint32_t> empty;
   {
     std::lock_guard lock(mutex_);
@@ -634,6 +635,7 @@ bool UnwindPublisher::may_try_again(ModuleId id) {
 }
 
 UnwindPublisher::Outcome UnwindPublisher::publish_rows(ModuleId id, const unwinder::UnwindRows& rows) {
+  const std::lock_guard slabs_lock(slabs_mutex_);
   std::unique_lock lock(mutex_);
   reclaim();
   ModuleEntry* entry = enter_module(id);

@@ -122,14 +122,14 @@ class UnwindPublisher {
   /// `rows` by file offset. Without any row the module's code is walked by frame pointers.
   Outcome publish_rows(ModuleId module, const unwinder::UnwindRows& rows);
 
+  /// Frees the memory of slabs without rows.
+  void drop_empty_slabs();
+
   // -- The thread that reads code which processes have made at run time ----------------------------------------------
 
   /// Rows by CodePlace::Area::offset, for CodePlace::rows. They never change: code that has changed gets new ones.
   /// kNoModule: there is no room.
   ModuleId publish_code(const unwinder::UnwindRows& rows);
-
-  /// Frees the memory of slabs without rows.
-  void drop_empty_slabs();
 
   /// After this time a place that a run of the kernel program may have read is free: a run that takes longer discards
   /// its stack.
@@ -223,6 +223,10 @@ class UnwindPublisher {
 
   const MonotonicTime began_;
 
+  /// Held from the choice of places until their slabs are made and written, or dropped: two threads publish rows. One
+  /// would write into a slab that the other one drops, or both would make the same one. Taken before `mutex_`, and
+  /// never by ingest, since making a slab takes 10 ms.
+  std::mutex slabs_mutex_;
   mutable std::mutex mutex_;  ///< guards the members below
   std::uint32_t last_edition_ = 0;
   std::uint32_t last_code_;                ///< ModuleId of the last publish_code()

@@ -349,8 +349,9 @@ Result<std::optional<RuntimeFunction>> V8Reader::function(std::uint64_t address)
 
 Result<V8Reader::Code> V8Reader::code_at(std::uint64_t pc, std::uint64_t expected) {
   constexpr std::uint64_t kAlignment = 32;
-  constexpr std::uint64_t kMostBytes = std::uint64_t{512} << 10;
   constexpr std::uint64_t kChunk = std::uint64_t{16} << 10;
+  constexpr unsigned kAddressBits = 48;
+  const std::uint64_t most_bytes = std::uint64_t{expected != 0 ? 512U : 64U} << 10;
   const bool has_descriptor = objects_.code_head_kind == V8CodeHead::kDescriptor;
   const std::uint64_t head_bytes = objects_.code_head;
   std::vector<std::byte> chunk;
@@ -368,8 +369,11 @@ Result<V8Reader::Code> V8Reader::code_at(std::uint64_t pc, std::uint64_t expecte
     const auto size = read_number<std::uint32_t>(memory_, described + objects_.code_size);
     const auto flags = read_number<std::uint32_t>(memory_, described + objects_.code_flags);
     if (!size || !flags || pc - start >= *size) return std::nullopt;
-    Code code{start, *size, 0};
-    if ((*flags & 0xf) == objects_.baseline_kind) {
+    Code code{start, *size};
+    const std::uint32_t kind = *flags & 0xf;
+    code.is_own = kind < objects_.baseline_kind;
+    if (code.is_own) return code;
+    if (kind == objects_.baseline_kind) {
       const std::optional<std::uint64_t> data = word(expected + objects_.shared_data);
       if (data == described + kTag) code.shared = expected;
       return code;
@@ -382,7 +386,7 @@ Result<V8Reader::Code> V8Reader::code_at(std::uint64_t pc, std::uint64_t expecte
     if (shared && has_type(*shared, objects_.shared_type)) code.shared = *shared - kTag;
     return code;
   };
-  const std::uint64_t lowest = pc > kMostBytes ? pc - kMostBytes : kChunk;
+  const std::uint64_t lowest = pc > most_bytes ? pc - most_bytes : kChunk;
   for (std::uint64_t start = pc & ~(kAlignment - 1); start > lowest;) {
     // Less than a chunk is in memory where the code's pages begin.
     std::uint64_t bytes = kChunk;
@@ -395,7 +399,8 @@ Result<V8Reader::Code> V8Reader::code_at(std::uint64_t pc, std::uint64_t expecte
     for (std::uint64_t offset = bytes; offset >= kAlignment; offset -= kAlignment, start -= kAlignment) {
       std::uint64_t map = 0;
       std::memcpy(&map, &chunk[offset - kAlignment], sizeof(map));
-      if (!object(map)) continue;
+      // Few instructions look like an object's address, and each that does costs two reads.
+      if (map % kWord != kTag || map >> kAddressBits != 0) continue;
       if (const std::optional<Code> code = code_of(start)) return *code;
     }
   }

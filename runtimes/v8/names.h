@@ -42,8 +42,10 @@ class V8Reader {
     std::uint64_t start = 0;   ///< of its instructions
     std::uint64_t size = 0;    ///< in bytes
     std::uint64_t shared = 0;  ///< the SharedFunctionInfo of its function; 0: that is not known
+    bool is_own = false;       ///< it is of no function: V8's own, such as a regular expression's
   };
-  /// The code that contains an instruction. `expected`: the SharedFunctionInfo that it may be of.
+  /// The code that contains an instruction. `expected`: the SharedFunctionInfo that it may be of; 0: it may be no code
+  /// of V8 at all, so less memory is searched.
   Result<Code> code_at(std::uint64_t pc, std::uint64_t expected);
 
  private:

@@ -34,7 +34,7 @@ struct RuntimeCode {
   std::uint64_t address = 0;
   std::uint64_t check = 0;  ///< see runtimes::read_check_word()
   /// Not 0: an innermost instruction in code that was compiled at run time, which may be that code object's. Right
-  /// before and after a call it is not: then the code object is the caller's.
+  /// before and after a call it is not: then the code object is the caller's, or `address` is 0.
   std::uint64_t pc = 0;
 
   friend bool operator==(const RuntimeCode&, const RuntimeCode&) = default;
@@ -69,10 +69,10 @@ struct CopiedCode {
 struct RuntimeAnswer {
   runtimes::RuntimeFunction function;  ///< without a name: it could not be read, or it is code of the runtime itself
   std::string why_not;                 ///< empty: it has a name, or is code of the runtime itself
-  // With RuntimeCode::pc, the code that has the instruction:
+  // With RuntimeCode::pc, the code that has the instruction. `function` is the one that it is of.
   std::uint64_t code_start = 0;  ///< in memory, as is the next one
   std::uint64_t code_end = 0;
-  bool is_other = false;  ///< it is another function's, which is `function`
+  std::uint64_t owner = 0;  ///< as RuntimeCode::address: that function's; 0: it is of none
 };
 
 /// In one request.

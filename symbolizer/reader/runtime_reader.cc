@@ -44,7 +44,7 @@ class FunctionReader {
     if (const Status status = fill(code, answer); !status) {
       answer = {};
       answer.why_not = status.error().message();
-    } else if (runtimes::read_check_word(memory_, process_.check, code.address) != code.check) {
+    } else if (code.address != 0 && runtimes::read_check_word(memory_, process_.check, code.address) != code.check) {
       answer = {};
       answer.why_not = "another one is at its address by now";
     }
@@ -79,11 +79,11 @@ class FunctionReader {
   Status fill_v8_code(const RuntimeCode& code, RuntimeAnswer& answer) {
     const Result<runtimes::V8Reader::Code> found = v8_.code_at(code.pc, code.address);
     if (!found) return found.error();
-    if (found->shared == 0) return Error("code whose function is not known");
+    if (found->shared == 0 && !found->is_own) return Error("code whose function is not known");
     answer.code_start = found->start;
     answer.code_end = found->start + found->size;
-    answer.is_other = found->shared != code.address;
-    return fill_v8(found->shared, answer);
+    answer.owner = found->shared;
+    return found->is_own ? Status() : fill_v8(found->shared, answer);
   }
 
   runtimes::RemoteMemory& memory_;

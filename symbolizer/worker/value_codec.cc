@@ -590,7 +590,7 @@ bool ValueCodec::decode(WireReader& from, std::optional<RuntimeModule>& value) {
 // ---- RuntimeAnswers ----
 
 void ValueCodec::encode(WireWriter& to, const std::vector<RuntimeAnswer>& value) {
-  for (const auto& [function, why_not, code_start, code_end, is_other] : value) {
+  for (const auto& [function, why_not, code_start, code_end, owner] : value) {
     const auto& [name, file, first_line, lines] = function;
     to.text(name);
     to.text(file);
@@ -599,7 +599,7 @@ void ValueCodec::encode(WireWriter& to, const std::vector<RuntimeAnswer>& value)
     to.text(why_not);
     to.number(code_start);
     to.number(code_end);
-    to.number(is_other);
+    to.number(owner);
   }
 }
 
@@ -607,12 +607,12 @@ bool ValueCodec::decode(WireReader& from, std::vector<RuntimeAnswer>& value, std
   value.clear();
   value.resize(count);
   return std::all_of(value.begin(), value.end(), [&](RuntimeAnswer& answer) {
-    auto& [function, why_not, code_start, code_end, is_other] = answer;
+    auto& [function, why_not, code_start, code_end, owner] = answer;
     auto& [name, file, first_line, lines] = function;
     if (!from.text(name, runtimes::kMostTextBytes) || !from.text(file, runtimes::kMostTextBytes) ||
         !from.number(first_line) || !from.array(lines, runtimes::kMostLineRuns) ||
         !from.text(why_not, kMaxReasonBytes) || !from.number(code_start) || !from.number(code_end) ||
-        !from.flag(is_other)) {
+        !from.number(owner)) {
       return false;
     }
     const auto is_after = [](const runtimes::LineRun& a, const runtimes::LineRun& b) { return a.first >= b.first; };

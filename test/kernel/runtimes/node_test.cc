@@ -97,6 +97,32 @@ TEST_CASE("a Node program's stacks are those that it shows of itself", "[golden]
   }
 }
 
+TEST_CASE("a function that V8 itself calls has its name before its frame stands", "[golden][node]") {
+  RunningDaemon daemon;
+  for (const std::string& node : nodes()) {
+    INFO(node);
+    ChildProcess program({node, kVictim, "entered"});
+    REQUIRE(program.read_line(seconds(30) * patience()) == "");
+    const std::string since = since_now();
+    REQUIRE(has_samples(daemon, program.pid(), 300, since));
+    const FoldedStacks stacks = daemon.folded(profile_of(program.pid()) + "&side=user" + since);
+    const std::uint64_t of_sort = with(stacks, ";entered;");
+    const std::uint64_t of_function = with(stacks, ";compare;");
+    std::string others;
+    std::uint64_t unnamed = 0;
+    for (const auto& [stack, count] : stacks) {
+      const std::string innermost = stack.substr(stack.rfind(';') + 1);
+      const bool is_unnamed = innermost.rfind("[unknown] (anon+", 0) == 0 || innermost == "[javascript]";
+      if (stack.find(";entered;") == std::string::npos || !is_unnamed) continue;
+      unnamed += count;
+      others += std::to_string(count) + " " + stack + "\n";
+    }
+    CAPTURE(others, of_function, of_sort, total(stacks));
+    CHECK(of_function >= of_sort / 20);
+    CHECK(static_cast<double>(unnamed) <= 0.01 * static_cast<double>(of_sort));
+  }
+}
+
 TEST_CASE("interpreted JavaScript has the lines that run", "[golden][node]") {
   RunningDaemon daemon;
   for (const std::string& node : nodes()) {

@@ -7,6 +7,9 @@ const util = require('util');
 
 const words = 'the quick brown fox jumps over the lazy dog'.split(' ');
 
+// Nothing here calls small functions of V8 itself, such as charCodeAt() or a comparison of strings, all the time: these
+// need no frame, and V8's profiler misses who has called them.
+
 function show() {
   return util.inspect(words.map((word, i) => ({word, at: [i, {deeper: [word, i]}]})), {depth: 5});
 }
@@ -21,8 +24,6 @@ function grow(depth) {
   return {word: words[depth], below: depth === 0 ? [] : [grow(depth - 1), grow(depth - 1)]};
 }
 
-// Nothing that calls small functions of V8 itself, such as charCodeAt(), all the time: these need no frame, and V8's
-// profiler misses who has called them.
 function walk(tree) {
   let total = 0;
   for (const below of tree.below) total += walk(below);
@@ -30,12 +31,12 @@ function walk(tree) {
 }
 
 function compare(a, b) {
-  return a.length - b.length || (a < b ? -1 : 1);
+  return a.word.length - b.word.length || a.at - b.at;
 }
 
 function sort() {
   const many = [];
-  for (let i = 0; i < 400; i++) many.push(words[i * 7 % 9] + i);
+  for (let i = 0; i < 400; i++) many.push({word: words[i * 7 % 9], at: i * 7 % 401});
   return many.sort(compare);
 }
 

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtimes/v8/positions.h"
@@ -273,6 +274,27 @@ TEST_CASE("compiled code is found from an instruction in it, and its function fr
   CHECK(reader.code_at(kStart, Heap::kFunction)->shared == 0);
   heap.tagged(Heap::kFunction + 8, kDescriptorAt);
   CHECK(reader.code_at(kStart, Heap::kFunction)->shared == Heap::kFunction);
+  CHECK_FALSE(reader.code_at(kStart, Heap::kFunction)->is_own);
+  // A regular expression's is of no function.
+  heap.put<std::uint32_t>(kDescriptorAt + 48, 0x100 | 3);
+  CHECK(reader.code_at(kStart, Heap::kFunction)->is_own);
+  CHECK(reader.code_at(kStart, Heap::kFunction)->shared == 0);
+}
+
+TEST_CASE("where no function is expected, less memory is searched for code, and few objects in it are looked at") {
+  constexpr std::uint64_t kPc = 0x3fff0;
+  const V8Objects objects = some_objects();
+  Heap heap;
+  // As machine code may look like: the lowest bits are those of an address.
+  for (std::uint64_t at = Heap::kBase; at < kPc; at += 16) heap.put<std::uint64_t>(at, 0x4889'0000'0000'0001);
+  int reads = 0;
+  heap.on_read = [&] { ++reads; };
+  V8Reader reader(heap, objects);
+  CHECK_FALSE(reader.code_at(kPc, Heap::kFunction));
+  CHECK(reads < 100);
+  const int of_all = std::exchange(reads, 0);
+  CHECK_FALSE(reader.code_at(kPc, 0));
+  CHECK(reads < of_all);
 }
 
 TEST_CASE("any bytes are a table of positions") {

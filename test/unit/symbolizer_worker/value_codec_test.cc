@@ -507,7 +507,7 @@ TEST_CASE("functions of a runtime arrive as they were sent, and their lines are 
   sent[0].function = {"Server.run", "/srv/app.py", 7, {{0, 7}, {4, 9}}};
   sent[0].code_start = 0x7000;
   sent[0].code_end = 0x7100;
-  sent[0].is_other = true;
+  sent[0].owner = 0x9000;
   sent[1].why_not = "it changed";
   std::vector<RuntimeAnswer> arrived;
   REQUIRE(decode(encoded(sent), arrived, 2).empty());
@@ -515,7 +515,7 @@ TEST_CASE("functions of a runtime arrive as they were sent, and their lines are 
   CHECK(arrived[0].function.lines == sent[0].function.lines);
   CHECK(arrived[0].code_start == 0x7000);
   CHECK(arrived[0].code_end == 0x7100);
-  CHECK(arrived[0].is_other);
+  CHECK(arrived[0].owner == 0x9000);
   CHECK(arrived[1].why_not == "it changed");
   check_every_cut(sent, 2);
   sent[0].function.lines[1].first = 0;

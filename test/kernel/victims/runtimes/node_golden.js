@@ -57,6 +57,15 @@ function compiled() {
   return busy();
 }
 
+// Called by V8 itself all the time, and so short that it is often met while its frame does not stand.
+function compare(a, b) { return a - b; }
+function entered() {
+  const numbers = Array.from({length: 1000}, (_, i) => i * 7919 % 1000);
+  for (let i = 0; i < 200; i++) numbers.slice().sort(compare);
+  fs.writeSync(1, '\n');
+  for (;;) numbers.slice().sort(compare);
+}
+
 ({
   loop: busy,
   recursion,
@@ -73,4 +82,5 @@ function compiled() {
   timer: () => { setTimeout(busy, 1); },
   closures: () => closures(5),
   compiled,
+  entered,
 })[process.argv[2]]();

@@ -3,9 +3,11 @@
 // FakeUnwindMaps: the unwind tables in plain memory, and what a walk finds in them.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <thread>
 #include <unordered_map>
 #include <vector>
 
@@ -29,12 +31,16 @@ class FakeUnwindMaps final : public daemon::UnwindMaps {
   [[nodiscard]] std::span<flamed_unwind_page> pages() override { return pages_; }
   [[nodiscard]] std::span<flamed_unwind_rule> rules() override { return rules_; }
   Result<std::span<std::uint32_t>> slab(std::uint32_t index) override {
+    const InSlabs in_slabs(*this);
     const auto found = slabs_.find(index);
     if (found != slabs_.end()) return std::span<std::uint32_t>(found->second);
     if (slabs_.size() >= most_slabs) return Error("no memory for a slab");
     return std::span<std::uint32_t>(slabs_[index] = std::vector<std::uint32_t>(FLAMED_SLAB_ROWS));
   }
-  void drop_slab(std::uint32_t index) override { slabs_.erase(index); }
+  void drop_slab(std::uint32_t index) override {
+    const InSlabs in_slabs(*this);
+    slabs_.erase(index);
+  }
   [[nodiscard]] std::span<const std::uint32_t> find_slab(std::uint32_t index) override {
     const auto found = slabs_.find(index);
     return found == slabs_.end() ? std::span<const std::uint32_t>() : found->second;
@@ -75,6 +81,8 @@ class FakeUnwindMaps final : public daemon::UnwindMaps {
   std::size_t most_processes = FLAMED_MAX_PROCESSES;
   std::size_t most_slabs = FLAMED_MAX_SLABS;
   [[nodiscard]] std::size_t slabs() const { return slabs_.size(); }
+  /// Did two threads make or drop slabs at the same time?
+  [[nodiscard]] bool have_met_in_slabs() const { return have_met_in_slabs_; }
 
   /// The module that a mapping of the process names, as the kernel program marks it as met.
   flamed_unwind_module& module_at(std::uint32_t tgid, std::uint64_t address) {
@@ -82,6 +90,23 @@ class FakeUnwindMaps final : public daemon::UnwindMaps {
   }
 
  private:
+  /// A thread that makes or drops a slab. Others get a chance to do so, too.
+  class InSlabs {
+   public:
+    explicit InSlabs(FakeUnwindMaps& maps) : maps_(maps) {
+      if (maps_.in_slabs_++ != 0) maps_.have_met_in_slabs_ = true;
+      std::this_thread::yield();
+    }
+    ~InSlabs() { --maps_.in_slabs_; }
+    InSlabs(const InSlabs&) = delete;
+    InSlabs& operator=(const InSlabs&) = delete;
+
+   private:
+    FakeUnwindMaps& maps_;
+  };
+
+  std::atomic<int> in_slabs_ = 0;
+  std::atomic<bool> have_met_in_slabs_ = false;
   std::vector<flamed_mapping> mappings_;
   std::vector<flamed_unwind_module> modules_;
   std::vector<flamed_unwind_page> pages_;

@@ -414,6 +414,31 @@ TEST_CASE("a file without room is read again ever less often") {
   CHECK(builds <= 16);
 }
 
+TEST_CASE("rows of files and of code made at run time come from two threads, and keep their slabs") {
+  Fixture f;
+  const UnwindRows of_file = even_rows(FLAMED_SLAB_ROWS * 3 / 4);
+  const UnwindRows of_code = even_rows(FLAMED_SLAB_ROWS / 2, 16, 0, 1);
+  f.publisher.publish(process_of(100, {0}));
+  int lost = 0;
+  std::thread reader([&] {
+    for (int round = 0; round < 300; ++round) {
+      const ModuleId id = f.publisher.publish_code(of_code);
+      static_cast<void>(f.publisher.forget_code(id));
+    }
+  });
+  for (std::uint32_t round = 0; round < 300; ++round) {
+    const Outcome outcome = f.publisher.publish_rows(module_id(round), of_file);
+    if (outcome != Outcome::kDone) ++lost;
+    f.publisher.retain({});
+    f.pass_grace();
+    f.publisher.drop_empty_slabs();
+  }
+  reader.join();
+  CHECK(lost == 0);
+  CHECK_FALSE(f.maps.have_met_in_slabs());
+  CHECK(f.has_rows(100, 0, of_file));
+}
+
 TEST_CASE("rows are built and dropped on one thread while processes come and go on another") {
   Fixture f(4 * kSlabBytes);
   constexpr std::uint32_t kPrograms = 40;
