@@ -427,7 +427,11 @@ store::Snapshot Past::read(const store::Snapshot& recent, std::span<const store:
     data->on_disk_until = std::max(data->on_disk_until, std::optional(end));
   };
   for (const Part& part : plan.wanted) {
-    if (!has(part, plan.processes)) continue;
+    if (!has(part, plan.processes)) {
+      const WallTime start = part.minute != nullptr ? part.minute->start : part.sums.front()->start;
+      if (left_out_until) data->left_out_from = std::min(data->left_out_from.value_or(start), start);
+      continue;
+    }
     const auto take_own = [&](const MinuteIndex::SessionKey& session, std::uint32_t last) {
       if (index_.session(session).run == options_.run) own_until = std::max(own_until, last);
     };
