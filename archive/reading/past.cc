@@ -51,6 +51,13 @@ constexpr std::int64_t kCoarseStepsNs = kReachNs / 4;
 /// Up to so much short-lived processes are told apart.
 constexpr std::int64_t kEachNs = 2 * kReachNs;
 
+/// Shares of the budget. Minutes leave one for what queries add, names and sums of slots. Where all of them have no
+/// room in any case it is larger, for little questions that pages ask in turns with the one for the graph. Of those,
+/// this much stays.
+constexpr std::size_t kShareBesideMinutes = 8;
+constexpr std::size_t kShareBesideTooMany = 6;
+constexpr std::size_t kShareOfOthers = 10;
+
 /// Of the windows, what is before all that is in memory.
 std::int64_t only_on_disk_ns(const SnapshotData& recent, std::span<const store::WallWindow> windows) {
   std::optional<WallTime> known;
@@ -231,12 +238,14 @@ bool Past::has(const Part& part, PastSpace::Processes processes) const {
                      [&](const MinuteIndex::Sum* sum) { return space_->has(*sum, processes); });
 }
 
-bool Past::has_newest_alone(const Plan& plan) const {
-  std::size_t newest = 0;
+std::size_t Past::newest_bytes(const Plan& plan) const {
+  std::size_t bytes = 0;
   for (std::size_t i = plan.wanted.size(); i-- > 0 && has(plan.wanted[i], plan.processes);) {
-    newest += plan.wanted[i].minute != nullptr ? 1 : plan.wanted[i].sums.size();
+    const Part& part = plan.wanted[i];
+    if (part.minute != nullptr) bytes += space_->bytes_of(*part.minute);
+    for (const MinuteIndex::Sum* sum : part.sums) bytes += space_->bytes_of(*sum, plan.processes);
   }
-  return newest > 0 && newest == space_->slots();
+  return bytes;
 }
 
 bool Past::is_beyond_budget(const Plan& plan) const {
@@ -374,27 +383,39 @@ store::Snapshot Past::read(const store::Snapshot& recent, std::span<const store:
     return recent;
   }
 
-  // A fresh space has nothing but the newest of what is wanted.
-  bool is_fresh = space_ != nullptr && space_->is_above(recent.data()) && has_newest_alone(plan);
-  bool has_any = is_fresh;  // one minute is read in any case
-  if (!is_fresh && (space_ == nullptr || !space_->is_above(recent.data()) || is_beyond_budget(plan))) {
+  // A fresh space has the newest of what is wanted, and little else, such as the sums of a month. So it is after a
+  // question that had no room for the others: asked again, it reads nothing.
+  const bool may_stay = space_ != nullptr && space_->is_above(recent.data());
+  const bool is_beyond = is_beyond_budget(plan);
+  const std::size_t newest = may_stay ? newest_bytes(plan) : 0;
+  std::size_t others = may_stay ? space_->loaded_bytes() - newest : 0;
+  bool is_fresh = may_stay && others <= options_.budget_bytes / kShareOfOthers;
+  bool has_any = is_fresh && newest != 0;  // one minute is read in any case
+  const auto begin_fresh = [&] {
     begin_space(recent.data());
+    others = 0;
     is_fresh = true;
-  }
+    has_any = false;
+  };
+  if (!is_fresh && (!may_stay || is_beyond)) begin_fresh();
+  const auto is_full = [&](const Part& part) {
+    const std::size_t next = part.minute != nullptr ? space_->dictionary_bytes(*part.minute) : 0;
+    if (plan.has_sums || !is_fresh) return space_->bytes() + next > options_.budget_bytes;
+    const std::size_t beside = options_.budget_bytes / (is_beyond ? kShareBesideTooMany : kShareBesideMinutes);
+    return space_->bytes() + next > options_.budget_bytes - beside + others;
+  };
   std::optional<WallTime> left_out_until;
   std::size_t unreadable = 0;
   std::string why;
   for (std::size_t i = plan.wanted.size(); i-- > 0;) {
     const Part& part = plan.wanted[i];
-    if (!has(part, plan.processes) && space_->bytes() > options_.budget_bytes && (has_any || !is_fresh)) {
+    if (!has(part, plan.processes) && is_full(part) && (has_any || !is_fresh)) {
       if (is_fresh && plan.processes == PastSpace::Processes::kTogether) {
         left_out_until = part.minute != nullptr ? part.minute->end : part.sums.back()->end;
         break;
       }
       if (is_fresh) plan.processes = PastSpace::Processes::kTogether;
-      begin_space(recent.data());
-      is_fresh = true;
-      has_any = false;
+      begin_fresh();
       unreadable = 0;
       i = plan.wanted.size();
       continue;
@@ -428,7 +449,11 @@ store::Snapshot Past::read(const store::Snapshot& recent, std::span<const store:
     data->on_disk_until = std::max(data->on_disk_until, std::optional(end));
   };
   for (const Part& part : plan.wanted) {
-    if (!has(part, plan.processes)) continue;
+    if (!has(part, plan.processes)) {
+      const WallTime start = part.minute != nullptr ? part.minute->start : part.sums.front()->start;
+      if (left_out_until) data->left_out_from = std::min(data->left_out_from.value_or(start), start);
+      continue;
+    }
     const auto take_own = [&](const MinuteIndex::SessionKey& session, std::uint32_t last) {
       if (index_.session(session).run == options_.run) own_until = std::max(own_until, last);
     };

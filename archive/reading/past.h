@@ -96,9 +96,8 @@ class Past {
   store::Snapshot read(const store::Snapshot& recent, std::span<const store::WallWindow> windows,
                        const store::Detail& detail);
   [[nodiscard]] bool has(const Part& part, PastSpace::Processes processes) const;
-  /// Whether the newest of the plan's parts, and nothing else, are in memory. So it is after a question that had no
-  /// room for the others: asked again, it reads nothing.
-  [[nodiscard]] bool has_newest_alone(const Plan& plan) const;
+  /// Of those of the plan's parts that are in memory, from the newest on.
+  [[nodiscard]] std::size_t newest_bytes(const Plan& plan) const;
   /// Whether the plan's minutes have no room even packed. Then what other questions have read goes first.
   [[nodiscard]] bool is_beyond_budget(const Plan& plan) const;
   Status load(const Part& part, PastSpace::Processes processes);

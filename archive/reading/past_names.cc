@@ -36,8 +36,9 @@ void PastNames::add(std::uint32_t dictionary, std::span<const NewFrame> frames) 
   for (const NewFrame& added : frames) {
     const auto place = static_cast<std::uint32_t>(named_.size());
     named_.push_back({store::PackedFrame(added.frame), dictionary, added.number});
-    modules_.push_back(added.module);
-    of_module_[added.frame.module.value].push_back(place);
+    Module& module = modules_[added.frame.module.value];
+    module.name = added.module;
+    module.places.push_back(place);
   }
 }
 
@@ -99,9 +100,9 @@ std::vector<std::uint32_t> PastNames::places_of(std::span<const Frame> frames,
   for (auto first = wanted.begin(); first != wanted.end();) {
     const ModuleId module = first->first.module;
     const auto end = std::find_if(first, wanted.end(), [&](const auto& other) { return other.first.module != module; });
-    const auto known = of_module_.find(module.value);
-    if (known != of_module_.end()) {
-      for (const std::uint32_t place : known->second) {
+    const auto known = modules_.find(module.value);
+    if (known != modules_.end()) {
+      for (const std::uint32_t place : known->second.places) {
         const Frame frame = named_[place].frame;
         for (auto at = std::lower_bound(first, end, std::pair(frame, 0U)); at != end && at->first == frame; ++at) {
           places[at->second] = place;
@@ -126,16 +127,15 @@ void PastNames::name(std::span<const Frame> frames, std::span<std::shared_ptr<co
   for (std::size_t i = 0; i < frames.size(); ++i) {
     if (places[i] == kNone) continue;
     const std::uint32_t chain = named_[places[i]].chain;
-    chains[i] = chain != 0 ? chains_[chain - 1] : unknown(frames[i], *modules_[places[i]]);
+    chains[i] = chain != 0 ? chains_[chain - 1] : unknown(frames[i], *modules_.at(frames[i].module.value).name);
   }
 }
 
 std::size_t PastNames::bytes() const {
   const std::lock_guard lock(mutex_);
   constexpr std::size_t kBytesOfModule = 128;
-  return block_bytes_ + of_module_.size() * kBytesOfModule + named_.size() * sizeof(std::uint32_t) +
-         named_.capacity() * sizeof(Named) + modules_.capacity() * sizeof(modules_.front()) +
-         chains_.capacity() * sizeof(chains_.front()) + chain_bytes_;
+  return block_bytes_ + modules_.size() * kBytesOfModule + named_.size() * sizeof(std::uint32_t) +
+         named_.capacity() * sizeof(Named) + chains_.capacity() * sizeof(chains_.front()) + chain_bytes_;
 }
 
 }  // namespace flamed::archive

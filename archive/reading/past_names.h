@@ -78,10 +78,13 @@ class PastNames {
 
   mutable std::mutex mutex_;  ///< guards everything below
   mutable std::vector<Named> named_;
-  /// Places in named_. An answer has frames of few of all modules, so that a table by frame would not pay.
-  std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> of_module_;
-  std::vector<std::shared_ptr<const std::string>> modules_;  ///< of named_
-  mutable std::vector<std::vector<Block>> blocks_;           ///< by dictionary
+  struct Module {
+    std::shared_ptr<const std::string> name;
+    std::vector<std::uint32_t> places;  ///< in named_
+  };
+  /// By id. An answer has frames of few of all modules, so that a table by frame would not pay.
+  std::unordered_map<std::uint32_t, Module> modules_;
+  mutable std::vector<std::vector<Block>> blocks_;  ///< by dictionary
   std::size_t block_bytes_ = 0;
   mutable std::vector<std::shared_ptr<const InlineChain>> chains_;
   /// From 1. Most frames of a function have the same one, in whatever minutes they were met.

@@ -118,12 +118,15 @@ std::size_t PastSpace::bytes() const {
 
 Status PastSpace::load(MinuteIndex& index, const MinuteIndex::Row& row) {
   if (has(row)) return {};
+  const std::size_t before = bytes();
+  const bool is_first = !dictionaries_.contains(row.session);
   Dictionary& known = dictionary_in(dictionaries_, index, row.session);
   if (known.problem) return *known.problem;
   if (Status read = read_dictionary(index, row, known); !read) {
     if (read.error().code() == EBADMSG) known.problem = read.error();
     return read;
   }
+  if (is_first) last_dictionary_ = bytes() - std::min(bytes(), before);
   const Result<PeriodReader*> reader = index.reader(row.session.file);
   if (!reader) return reader.error();
   return (*reader)->pairs_of(row.id, [&](std::int64_t, std::span<const std::byte> block) -> Status {
@@ -154,9 +157,18 @@ Status PastSpace::load(MinuteIndex& index, const MinuteIndex::Row& row) {
     }
     slot_bytes_ += slot.bytes() + 128;
     sealed.slot = std::make_shared<const store::Slot>(std::move(slot));
-    slots_[{row.session, row.id}] = std::move(sealed);
+    Loaded& loaded = slots_[{row.session, row.id}];
+    loaded.slot = std::move(sealed);
+    note_bytes(loaded, before);
     return {};
   });
+}
+
+/// Queries may add to the names and sums meanwhile, and drop sums.
+void PastSpace::note_bytes(Loaded& loaded, std::size_t before) {
+  const std::size_t now = bytes();
+  loaded.bytes = now - std::min(now, before);
+  loaded_bytes_ += loaded.bytes;
 }
 
 PastSpace::Dictionary PastSpace::dictionary_of(std::uint64_t boot) const {
@@ -195,6 +207,7 @@ Status PastSpace::load(MinuteIndex& index, std::span<const MinuteIndex::Sum* con
   if (!reader) return reader.error();
   if (Status states = read_states(**reader, key); !states) return states;
   auto next = first;
+  std::size_t before = bytes();
   const auto take = [&](std::int64_t id, const PeriodReader::SumBlocks& blocks) -> Status {
     if (id > known.read_until) {
       const Result<Additions> additions = decode_additions(blocks.additions, known.size);
@@ -210,7 +223,10 @@ Status PastSpace::load(MinuteIndex& index, std::span<const MinuteIndex::Sum* con
     }
     while (next != sums.end() && (*next)->id < id) ++next;
     if (next == sums.end() || (*next)->id != id || !is_missing(*next)) return {};
-    return add_sum(blocks, **next, processes, known);
+    if (Status added = add_sum(blocks, **next, processes, known); !added) return added;
+    note_bytes(sum_slots_.at({key, id, processes}), before);
+    before = bytes();
+    return {};
   };
   Status read = (*reader)->for_each_sum(key.id, std::min(known.read_until, (*first)->id - 1), sums.back()->id,
                                         processes == Processes::kEach, take);
@@ -253,7 +269,7 @@ Status PastSpace::add_sum(const PeriodReader::SumBlocks& blocks, const MinuteInd
   slot.cpu_ns_accounted = sum->cpu_ns_accounted;
   slot.histogram = store::Histogram(entries);
   slot_bytes_ += slot.bytes() + 128;
-  sum_slots_[{row.session, row.id, processes}] = {std::make_shared<const store::Slot>(std::move(slot))};
+  sum_slots_[{row.session, row.id, processes}].slot = {std::make_shared<const store::Slot>(std::move(slot))};
   return {};
 }
 

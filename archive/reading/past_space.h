@@ -66,7 +66,7 @@ class PastSpace {
   [[nodiscard]] bool has(const MinuteIndex::Row& row) const { return slots_.contains({row.session, row.id}); }
   /// Of a minute that was loaded.
   [[nodiscard]] const store::SealedSlot& slot(const MinuteIndex::Row& row) const {
-    return slots_.at({row.session, row.id});
+    return slots_.at({row.session, row.id}).slot;
   }
 
   /// How short-lived processes are in a sum: several of a program together, or each for itself.
@@ -78,10 +78,8 @@ class PastSpace {
   }
   /// Of a sum that was loaded.
   [[nodiscard]] const store::SealedSlot& slot(const MinuteIndex::Sum& sum, Processes processes) const {
-    return sum_slots_.at({sum.session, sum.id, processes});
+    return sum_slots_.at({sum.session, sum.id, processes}).slot;
   }
-  /// How many slots were loaded.
-  [[nodiscard]] std::size_t slots() const { return slots_.size() + sum_slots_.size(); }
   /// Whether a slot has processes that stand for several.
   [[nodiscard]] bool has_several() const { return !several_.empty(); }
 
@@ -90,6 +88,19 @@ class PastSpace {
 
   [[nodiscard]] const std::shared_ptr<PastNames>& names() const { return names_; }
   [[nodiscard]] std::size_t bytes() const;
+  /// Of them, those of what was loaded: without what queries have added.
+  [[nodiscard]] std::size_t loaded_bytes() const { return loaded_bytes_; }
+  /// Of a minute or a sum that was loaded, with what it has brought to the dictionary.
+  [[nodiscard]] std::size_t bytes_of(const MinuteIndex::Row& row) const {
+    return slots_.at({row.session, row.id}).bytes;
+  }
+  [[nodiscard]] std::size_t bytes_of(const MinuteIndex::Sum& sum, Processes processes) const {
+    return sum_slots_.at({sum.session, sum.id, processes}).bytes;
+  }
+  /// What the minute's dictionary is going to take, unless it was read: as much as the one before.
+  [[nodiscard]] std::size_t dictionary_bytes(const MinuteIndex::Row& row) const {
+    return dictionaries_.contains(row.session) ? 0 : last_dictionary_;
+  }
   /// For the next space.
   [[nodiscard]] First next() const { return next_; }
 
@@ -122,6 +133,11 @@ class PastSpace {
 
   Status add_sum(const PeriodReader::SumBlocks& blocks, const MinuteIndex::Sum& row, Processes processes,
                  Dictionary& known);
+  struct Loaded {
+    store::SealedSlot slot;
+    std::size_t bytes = 0;
+  };
+  void note_bytes(Loaded& loaded, std::size_t before);
   [[nodiscard]] Dictionary dictionary_of(std::uint64_t boot) const;
   /// Of each process that a later minute than its first says more of.
   struct LaterState {
@@ -165,8 +181,8 @@ class PastSpace {
     StackPlaces stacks;
   };
   std::optional<Places> places_;
-  std::map<std::pair<MinuteIndex::SessionKey, std::int64_t>, store::SealedSlot> slots_;
-  std::map<std::tuple<MinuteIndex::SessionKey, std::int64_t, Processes>, store::SealedSlot> sum_slots_;
+  std::map<std::pair<MinuteIndex::SessionKey, std::int64_t>, Loaded> slots_;
+  std::map<std::tuple<MinuteIndex::SessionKey, std::int64_t, Processes>, Loaded> sum_slots_;
   std::unordered_map<ProcessKey, std::uint32_t, HashOfProcess> process_ids_;
   std::map<Program, std::uint64_t> several_;  ///< ProcessId::start_ticks
   std::unordered_map<std::uint32_t, std::pair<MinuteIndex::SessionKey, std::int64_t>> state_from_;  ///< by process
@@ -175,7 +191,8 @@ class PastSpace {
   std::vector<store::Gap> gaps_;
   std::unordered_map<std::uint32_t, std::uint32_t> same_;  ///< of the last snapshot, see join()
   std::shared_ptr<store::SlotSums> sums_, side_sums_;      ///< of snapshots with these; null: there was none
-  std::size_t slot_bytes_ = 0, text_bytes_ = 0, later_state_bytes_ = 0;
+  std::size_t slot_bytes_ = 0, text_bytes_ = 0, later_state_bytes_ = 0, loaded_bytes_ = 0;
+  std::size_t last_dictionary_ = 0;  ///< what a session's took when its first minute was read
 };
 
 }  // namespace flamed::archive

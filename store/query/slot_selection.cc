@@ -543,7 +543,9 @@ void SlotSelection::warn(std::optional<WallWindow> retained) {
     warnings.emplace_back("Nothing is retained yet: the profiler has only just started.");
     return;
   }
-  warn_of_time(*retained);
+  WallWindow kept = *retained;
+  kept.from = std::min(kept.from, snapshot_.left_out_from.value_or(kept.from));
+  warn_of_time(kept);
   if (snapshot_.budget_dropped_until && asked.from < *snapshot_.budget_dropped_until && asked.from < retained->from) {
     warnings.emplace_back("Minutes up to " + to_text(*snapshot_.budget_dropped_until) +
                           " were dropped early to stay within the store's memory budget of " +

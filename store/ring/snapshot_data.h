@@ -47,6 +47,7 @@ class SnapshotData {
   std::optional<std::uint32_t> only_user;                     ///< see seen_by(); empty: all users
   std::vector<std::string> warnings;                          ///< of all its answers, see AnswerFacts
   std::optional<WallTime> on_disk_until;                      ///< end of the youngest minute that was read from disk
+  std::optional<WallTime> left_out_from;                      ///< of minutes that had no room: a warning says so
   StandingWaits::Waits::View standing_waits;
   WaitsSeen waits_seen;  ///< until when threads are known to have stayed in these
   DiskAccount disk_account = DiskAccount::kOfNone;

@@ -398,6 +398,24 @@ TEST_CASE("while both are there, a window has its minutes if there is room for t
   CHECK(excerpt->stretch.from == some.from);
 }
 
+TEST_CASE("what is kept for the next question is within the budget, whatever dictionaries its minutes have") {
+  const Recorded recorded(kBoth);
+  Later after(recorded.before, recorded.folder(), kBoth);
+  const WallWindow all = minutes(0, 76);
+  std::size_t fewest = kRecorded;
+  std::size_t most = 0;
+  for (std::size_t budget = 90'000; budget < 180'000; budget += 3000) {
+    archive::Past past(recorded.folder(), {.boot_id = "this boot", .budget_bytes = budget});
+    const Snapshot read = past.with(after.test.store.snapshot(), {&all, 1}, {.only_minutes = true});
+    CAPTURE(budget);
+    CHECK(past.bytes() <= budget);
+    fewest = std::min(fewest, read.data().sealed->size());
+    most = std::max(most, read.data().sealed->size());
+  }
+  CHECK(fewest < kRecorded);
+  CHECK(most >= kRecorded);
+}
+
 TEST_CASE("sums that are damaged or missing are made anew with the stretches") {
   Recorded recorded(kBoth);
   const WallWindow window = minutes(-24 * 60, 60);

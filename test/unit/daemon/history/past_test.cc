@@ -640,6 +640,11 @@ TEST_CASE("more than the budget is left out, oldest first, and the answer says s
   const store::Profile profile = store::build_profile(some, Selection{earlier}, namer);
   CHECK(profile.nodes.front().total_samples == 3);
   CHECK(mentions(profile.warnings, "are left out: reading so much of the history takes too much memory"));
+  CHECK_FALSE(mentions(profile.warnings, "retained time"));
+  const WallWindow from_before{{kNoon.ns - kNsPerMinute}, earlier.to};
+  const Snapshot fewer = past.with(after.test.store.snapshot(), {&from_before, 1});
+  CHECK(mentions(store::build_profile(fewer, Selection{from_before}, namer).warnings,
+                 "partly outside of the retained time, which is 2026-01-01T12:00:00Z to "));
 
   // The same question again has the same answer, from what was read for the first one.
   std::filesystem::remove_all(folder.path("history"));

@@ -4,7 +4,9 @@
 #include <sqlite3.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -135,6 +137,38 @@ TEST_CASE("processes and timelines of a long window are the same from sums as fr
             text_of(store::timeline(seen(minutes), selection, kStretchNs, 5, budget).value()));
     }
   }
+}
+
+TEST_CASE("minutes and sums of one window stay in memory side by side, also if there is no room for all minutes") {
+  const TemporaryDirectory folder;
+  TestStore before(kCountsAlone);
+  TestHistory on_disk(before, folder.path("history"));
+  sample(before, 33);
+  end(before, on_disk);
+  Later after(before, folder.path("history"));
+  const WallWindow window = around_noon();
+  const std::size_t all = after.with(window, {}).data().sealed->size();
+  const std::size_t budget = after.past.bytes();
+  archive::Past small(folder.path("history"), {.boot_id = "this boot", .budget_bytes = budget});
+  const auto with = [&](const Detail& detail) { return small.with(after.test.store.snapshot(), {&window, 1}, detail); };
+  const bool sums_first = GENERATE(false, true);
+  if (sums_first) static_cast<void>(with(kProcesses));
+  const Snapshot minutes = with({});
+  CHECK(minutes.data().sealed->size() < all);
+  CHECK(minutes.data().sealed->size() > 5);
+  CHECK(mentions(minutes.data().warnings, "are left out"));
+  const Snapshot sums = with(kProcesses);
+  CHECK(sums.data().warnings.empty());
+  CHECK(small.bytes() <= budget);
+
+  std::filesystem::remove_all(folder.path("history"));
+  for (int round = 0; round < 2; ++round) {
+    CHECK(text_of(usage_of(with({}), window)) == text_of(usage_of(minutes, window)));
+    CHECK(with({}).data().warnings == minutes.data().warnings);
+    CHECK(text_of(usage_of(with(kProcesses), window)) == text_of(usage_of(sums, window)));
+    CHECK(with(kProcesses).data().warnings.empty());
+  }
+  CHECK(small.problems().empty());
 }
 
 TEST_CASE("an answer from sums says its resolution, rounds its window to it, and its steps") {
