@@ -389,16 +389,18 @@ store::Snapshot Past::read(const store::Snapshot& recent, std::span<const store:
   const bool is_beyond = is_beyond_budget(plan);
   const std::size_t newest = may_stay ? newest_bytes(plan) : 0;
   std::size_t others = may_stay ? space_->loaded_bytes() - newest : 0;
-  bool is_fresh = may_stay && others <= options_.budget_bytes / kShareOfOthers;
-  bool has_any = is_fresh && newest != 0;  // one minute is read in any case
+  bool is_fresh = newest != 0 && others <= options_.budget_bytes / kShareOfOthers;
+  bool has_any = is_fresh;  // one minute is read in any case
   const auto begin_fresh = [&] {
     begin_space(recent.data());
     others = 0;
     is_fresh = true;
     has_any = false;
+    is_filled_ = false;
   };
   if (!is_fresh && (!may_stay || is_beyond)) begin_fresh();
   const auto is_full = [&](const Part& part) {
+    if (is_fresh && is_filled_) return true;
     const std::size_t next = part.minute != nullptr ? space_->dictionary_bytes(*part.minute) : 0;
     if (plan.has_sums || !is_fresh) return space_->bytes() + next > options_.budget_bytes;
     const std::size_t beside = options_.budget_bytes / (is_beyond ? kShareBesideTooMany : kShareBesideMinutes);
@@ -412,6 +414,7 @@ store::Snapshot Past::read(const store::Snapshot& recent, std::span<const store:
     if (!has(part, plan.processes) && is_full(part) && (has_any || !is_fresh)) {
       if (is_fresh && plan.processes == PastSpace::Processes::kTogether) {
         left_out_until = part.minute != nullptr ? part.minute->end : part.sums.back()->end;
+        is_filled_ = true;
         break;
       }
       if (is_fresh) plan.processes = PastSpace::Processes::kTogether;

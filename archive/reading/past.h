@@ -121,6 +121,7 @@ class Past {
   MinuteIndex index_;
   std::future<MinuteIndex> coming_;  ///< takes the place of index_, unless it has
   bool has_looked_ = false;
+  bool is_filled_ = false;  ///< something had no room in space_: asked again, a question gets as much as before
   const Options options_;
   std::unique_ptr<PastSpace> space_;  ///< null: nothing was read yet
   /// A session's sums from one on, by its id: each needs the dictionary of those before it. Minutes answer instead.
