@@ -8,6 +8,10 @@ namespace {
 
 /// No code has this number of compilation.
 constexpr std::uint32_t kGone = std::numeric_limits<std::uint32_t>::max();
+/// How often, and how long after, an interpreted method is read again that could not be read: the JVM may have been
+/// changing it.
+constexpr std::uint8_t kMostFailures = 8;
+constexpr std::int64_t kAskAgainNs = kNsPerSecond;
 
 }  // namespace
 
@@ -25,8 +29,12 @@ JavaCode::Knowledge JavaCode::knowledge_of(const runtimes::HotSpotInterpreted& m
                                            bool by_last_reading) const {
   const auto found = interpreted_.find(method);
   if (found == interpreted_.end()) return Knowledge::kNone;
+  const Interpreted& known = found->second;
+  const bool may_be_asked_again =
+      !known.frame && known.failures < kMostFailures && time.ns - known.seen_at.ns >= kAskAgainNs;
+  if (may_be_asked_again && !by_last_reading) return Knowledge::kNone;
   const bool is_certain = method.check != 0 || by_last_reading;
-  return is_certain || time <= found->second.seen_at ? Knowledge::kKnown : Knowledge::kNone;
+  return is_certain || time <= known.seen_at ? Knowledge::kKnown : Knowledge::kNone;
 }
 
 void JavaCode::Question::add(std::uint64_t address, MonotonicTime time) {
@@ -88,9 +96,13 @@ void JavaCode::learn(const symbolizer::HotSpotQuestion& question, const symboliz
   }
   for (std::size_t i = 0; i < question.interpreted.size(); ++i) {
     const auto& [function, line] = names.interpreted[i];
-    Interpreted method{std::nullopt, began};
-    if (function != symbolizer::HotSpotFrame::kUnreadable) method.frame = frame_of(names.functions[function], line);
-    interpreted_.insert_or_assign(question.interpreted[i], method);
+    Interpreted& method = interpreted_[question.interpreted[i]];
+    method.seen_at = began;
+    method.frame.reset();
+    if (function != symbolizer::HotSpotFrame::kUnreadable)
+      method.frame = frame_of(names.functions[function], line);
+    else if (method.failures < kMostFailures)
+      ++method.failures;
   }
 }
 

@@ -102,6 +102,7 @@ class JavaCode {
   struct Interpreted {
     std::optional<Frame> frame;
     MonotonicTime seen_at{};  ///< the last reading that found it so began then
+    std::uint8_t failures = 0;
   };
   std::unordered_map<runtimes::HotSpotInterpreted, Interpreted, InterpretedHash> interpreted_;
 };

@@ -141,6 +141,28 @@ TEST_CASE("an interpreted method without a check word counts for samples before 
   CHECK_FALSE(code.at(method));
 }
 
+TEST_CASE("an interpreted method that could not be read is asked for again a second later, a few times") {
+  const runtimes::HotSpotInterpreted method{0x7f0000002000, 0x55, 3};
+  JavaCode code;
+  answer_interpreted(code, question_for(code, method, at(1)), at(2), symbolizer::HotSpotFrame::kUnreadable);
+  CHECK(code.knowledge_of(method, at(1)) == Knowledge::kKnown);
+  CHECK(code.knowledge_of(method, at(2)) == Knowledge::kKnown);
+  CHECK(code.knowledge_of(method, at(3)) == Knowledge::kNone);
+  CHECK(code.knowledge_of(method, at(3), true) == Knowledge::kKnown);
+  JavaCode later = code;
+  answer_interpreted(later, question_for(later, method, at(3)), at(4), 0);
+  CHECK(later.at(method) == symbolizer::RuntimeFunctions::frame_of(1, 12));
+  CHECK(question_for(later, method, at(9)).interpreted.empty());
+  int asked = 1;
+  for (int now = 3; now < 100; now += 2) {
+    const symbolizer::HotSpotQuestion question = question_for(code, method, at(now));
+    if (question.interpreted.empty()) continue;
+    ++asked;
+    answer_interpreted(code, question, at(now + 1), symbolizer::HotSpotFrame::kUnreadable);
+  }
+  CHECK(asked == 8);
+}
+
 TEST_CASE("an address that is no code of the JVM is known as such") {
   JavaCode code;
   const symbolizer::HotSpotQuestion question = question_for(code, kPlace, at(1));
