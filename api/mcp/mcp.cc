@@ -201,9 +201,9 @@ std::optional<McpRefusal> check_old(const Request& request, const McpMessage& me
 std::variant<Response, ToolCall> call_tool(McpMessage message, bool is_new, std::string_view version) {
   const ToolSpec* const tool = message.name ? find_tool(*message.name) : nullptr;
   if (tool == nullptr) {
-    return refusal_response({McpError::kBadParams, is_new ? 400 : 200,
-                             "Unknown tool " + in_quotes(message.name.value_or("")) + ". tools/list has those there are.",
-                             message.id});
+    return refusal_response(
+        {McpError::kBadParams, is_new ? 400 : 200,
+         "Unknown tool " + in_quotes(message.name.value_or("")) + ". tools/list has those there are.", message.id});
   }
   auto query = query_of(*tool, std::move(message.arguments));
   ToolCall call{tool, {}, std::move(message.id), is_new};

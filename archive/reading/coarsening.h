@@ -71,11 +71,11 @@ class Coarsening {
   PeriodReader* reader_ = nullptr;      ///< of index_
   Fd file_;
   std::unique_ptr<PeriodFile> into_;
-  std::optional<Renumbering> renumbering_;  ///< of the session
-  StackPlaces places_;                      ///< in the new database, likewise
-  std::int64_t read_until_ = 0;             ///< the row up to which its dictionary was read
-  std::optional<Minute> stretch_;           ///< that was begun
-  PeriodFile::LaterBlock last_;             ///< the last stretch that was written
+  std::optional<Renumbering> renumbering_;              ///< of the session
+  StackPlaces places_;                                  ///< in the new database, likewise
+  std::int64_t read_until_ = 0;                         ///< the row up to which its dictionary was read
+  std::optional<Minute> stretch_;                       ///< that was begun
+  PeriodFile::LaterBlock last_;                         ///< the last stretch that was written
   std::unordered_map<ProcessId, ProcessState> states_;  ///< the latest of the session
   /// Of the session, if its sums are made anew.
   struct NewSums {

@@ -320,7 +320,8 @@ Status PastSpace::read_states(PeriodReader& reader, const MinuteIndex::SessionKe
     for (ProcessState& state : *states) {
       later_bytes += sizeof(ProcessState) + text_bytes_of(state);
       if (later_bytes > kMostStateBytes) return {};
-      later.insert_or_assign(state.info.id, LaterState{row, std::move(state)});
+      const ProcessId id = state.info.id;
+      later.insert_or_assign(id, LaterState{row, std::move(state)});
     }
     return {};
   });

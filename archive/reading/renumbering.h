@@ -85,7 +85,7 @@ class Renumbering {
   std::vector<FrameAddition> frames_;
   std::vector<StackAddition> stacks_ = std::vector<StackAddition>(1);  ///< stack 0 has no frames
   std::vector<ThreadAddition> threads_;
-  std::vector<ProcessState> processes_;                         ///< the latest state
+  std::vector<ProcessState> processes_;  ///< the latest state
   std::unordered_map<ProcessId, LaterState> later_states_;
   std::size_t later_state_bytes_ = 0;
   std::unordered_map<ProcessId, std::uint32_t> process_of_;

@@ -298,9 +298,9 @@ api::CpuAccount CpuAccounts::process(const store::WallWindow& window, const stor
     // It may have started after the last readings.
     if (process.ended) {
       const bool is_of_earlier_run = *process.ended <= span.began;
-      return unknown(name_of(process.id) + " ended before " +
-                     (is_of_earlier_run ? "flamed was started, and its CPU time is not on disk"
-                                        : "its CPU time was read"));
+      return unknown(
+          name_of(process.id) + " ended before " +
+          (is_of_earlier_run ? "flamed was started, and its CPU time is not on disk" : "its CPU time was read"));
     }
     if (start < span.began || start < span.dropped_until) {
       return unknown("readings of the CPU time of " + name_of(process.id) + " are no longer kept, or there was none");

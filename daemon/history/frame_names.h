@@ -46,7 +46,8 @@ class FrameNames {
 
   [[nodiscard]] bool may_go_on(const std::stop_token& stop, MonotonicTime deadline) const;
   void name(std::deque<Unnamed>& from, std::size_t count, std::vector<archive::Name>& names);
-  /// Of frames that were added: those of the kernel, since a BPF program leaves no name behind, and those that are known already.
+  /// Of frames that were added: those of the kernel, since a BPF program leaves no name behind, and those that are
+  /// known already.
   void name_at_hand(std::vector<archive::Name>& names);
   void take_chain(Unnamed frame, const symbolizer::SymbolChainPtr& chain, std::vector<archive::Name>& names);
 

@@ -243,9 +243,8 @@ TEST_CASE("stretches and their sums say of a process what was known later") {
     const Snapshot with = after.on_disk.history.past().with(after.test.store.snapshot(), {&window, 1},
                                                             {.only_processes = step_ns != 0, .step_ns = step_ns});
     const auto usage = store::process_usage(with, Selection{window}, budget).value();
-    const auto row = std::find_if(usage.rows.begin(), usage.rows.end(), [&](const store::ProcessUsage& process) {
-      return process.info.id.pid == ends.pid;
-    });
+    const auto row = std::find_if(usage.rows.begin(), usage.rows.end(),
+                                  [&](const store::ProcessUsage& process) { return process.info.id.pid == ends.pid; });
     REQUIRE(row != usage.rows.end());
     REQUIRE(row->info.ended.has_value());
     CHECK(row->info.ended->ns == info.ended->ns);
