@@ -50,10 +50,10 @@ podman_runs() { # podman_runs NAME
     podman run --detach --network none --env-file environment --name "$1" localhost/shell:local sh -c "$burn"
 }
 
-# As the kubelet has containerd start it.
+# As the kubelet has containerd start it. Not with the secret on a command line, which everybody may see.
 containerd_runs() {
   docker save shell:local >saved.tar && ctr image import saved.tar >/dev/null &&
-    ctr run --detach --env "TOKEN=$(cut -d= -f2 environment)" --runc-systemd-cgroup \
+    ctr run --detach --env-file environment --runc-systemd-cgroup \
       --cgroup "system.slice:cri-containerd:$task" --annotation io.kubernetes.cri.container-name=pay \
       --annotation io.kubernetes.cri.sandbox-name=shop-0 --annotation io.kubernetes.cri.sandbox-namespace=prod \
       docker.io/library/shell:local "$task" sh -c "$burn"
