@@ -97,11 +97,14 @@ class SessionCopy {
     if (read) {
       read = reader_.for_each_states(session, [&](std::int64_t minute, std::span<const std::byte> block) -> Status {
         Result<std::vector<ProcessState>> states = decode_states(block);
-        if (!states) return {};  // less is known of these processes
+        if (!states) return Error(states.error()).with_code(EBADMSG);
         for (ProcessState& state : *states) renumbering_.know(std::move(state), minute);
         return {};
       });
-      if (!read && read.error().code() == EBADMSG) read = {};
+      if (!read && read.error().code() == EBADMSG) {
+        excerpt_.problems.push_back("when some processes ended is not known: " + read.error().message());
+        read = {};
+      }
     }
     const auto* next = rows.data();
     const auto* const end = next + rows.size();

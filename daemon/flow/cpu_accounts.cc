@@ -310,7 +310,7 @@ api::CpuAccount CpuAccounts::process(const store::WallWindow& window, const stor
   const std::optional<std::uint64_t> before = at(readings, lived.from, span);
   if (!before) {
     return unknown("the CPU time of " + name_of(process.id) +
-                   " was not read before the window began: it is kept in memory alone, while flamed runs");
+                   " was not read before the window began, and it is not kept on disk");
   }
   bool unread = false;
   if (lived.to > readings.back().time && (account.unread_end || lived.to > span.seen_until)) {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "archive/files/period_file.h"
+#include "archive/files/period_names.h"
 #include "archive/files/sqlite.h"
 #include "archive/reading/check.h"
 #include "daemon/file_sources.h"
@@ -150,6 +151,25 @@ TEST_CASE("an excerpt says of its processes what was known later") {
   TestNamer namer;
   CHECK(answers_without_addresses(with(*sources, window), Selection{window}, sources->namer()) ==
         answers_without_addresses(before.store.snapshot(), Selection{window}, namer));
+}
+
+TEST_CASE("an excerpt without what was known of processes later has all samples, and says so") {
+  const TemporaryDirectory folder;
+  TestStore before(kCountsAlone);
+  TestHistory on_disk(before, folder.path("history"));
+  sample(before, 3);
+  on_disk.history.write();
+  store::ProcessInfo info = test::info_of(kShell, "/bin/shell");
+  info.ended = before.clock.wall();
+  before.store.update_process(info);
+  before.pass_minutes(1);
+  end(before, on_disk);
+  change(archive::period_path(folder.path("history"), {1}), "UPDATE states SET block = zeroblob(length(block))");
+  const auto excerpt = archive::write_excerpt(folder.path("history"), minutes(0, 2), folder.path("file.db"));
+  REQUIRE(excerpt.ok());
+  CHECK(excerpt->minutes == 2);
+  REQUIRE(excerpt->problems.size() == 1);
+  CHECK(excerpt->problems.front().find("when some processes ended is not known") != std::string::npos);
 }
 
 TEST_CASE("an excerpt has the single samples of its minutes, if they are on disk") {
