@@ -204,18 +204,21 @@ struct linked_walk {
                                                                   FLAMED_CALL_ADDRESS */
 };
 
-/* A program's file, for processes that the daemon does not know yet. */
+/* A program's file, for processes whose tables the daemon has not made yet. */
 struct flamed_program_file {
   __u64 inode;
   __u64 device; /* the kernel's dev_t: major << 20 | minor */
 };
 #define FLAMED_DEVICE_MINOR_BITS 20
-#define FLAMED_MAX_PROGRAM_FILES 256
+#define FLAMED_MAX_PROGRAM_FILES 1024
 
-/* The runtime in it. */
-struct flamed_program_runtime {
-  __u64 layout;     /* its number */
+/* What the daemon knows of it. */
+#define FLAMED_NO_RUNTIME 0
+struct flamed_known_program {
+  __u64 layout;     /* number of the runtime in it; FLAMED_NO_RUNTIME: its stacks are walked late, if it ends soon */
   __u64 first_code; /* the smallest address of code in the file */
 };
+/* The daemon is notified of a process of such a program when it has run for this long. */
+#define FLAMED_BRIEF_PROCESS_NS 200000000ULL
 
 #endif /* FLAMED_BPF_LINKED_LAYOUT_H */

@@ -64,6 +64,7 @@
 #include "daemon/sampler/sampler.h"
 #include "daemon/supervisor.h"
 #include "daemon/unwind/bpf_unwind_maps.h"
+#include "daemon/unwind/known_programs.h"
 #include "daemon/unwind/unwind_publisher.h"
 #include "daemon/version.h"
 #include "daemon/vitals.h"
@@ -265,11 +266,11 @@ std::string reasons_of_losses(const store::Quality& quality) {
 
 /// What shows functions of managed runtimes.
 struct Runtimes {
-  Runtimes(runtimes::RuntimeKinds kinds, BpfUnwindMaps& maps, symbolizer::GuardedOpener& opener,
-           symbolizer::ModuleReader& reader, symbolizer::RuntimeFunctions& functions,
+  Runtimes(runtimes::RuntimeKinds kinds, BpfUnwindMaps& maps, KnownPrograms& programs,
+           symbolizer::GuardedOpener& opener, symbolizer::ModuleReader& reader, symbolizer::RuntimeFunctions& functions,
            symbolizer::ProcessTracker& processes, store::Store& store)
       : program(maps),
-        modules(program, kinds),
+        modules(program, programs, kinds),
         namer(opener, reader),
         stacks({modules, namer, functions, processes, store}) {}
 
@@ -280,9 +281,6 @@ struct Runtimes {
     }
     Status put_layout(std::uint32_t number, const flamed_slot_layout& layout) override {
       return maps.put_layout(number, layout);
-    }
-    Status put_program(const flamed_program_file& file, const flamed_program_runtime& runtime) override {
-      return maps.put_program(file, runtime);
     }
     BpfUnwindMaps& maps;
   };
@@ -318,6 +316,7 @@ class Daemon::Parts {
         unwind_(unwind_maps_ == nullptr
                     ? nullptr
                     : std::make_unique<UnwindPublisher>(*unwind_maps_, config.unwind_budget_bytes, clock)),
+        programs_(unwind_maps_ == nullptr ? nullptr : std::make_unique<KnownPrograms>(*unwind_maps_)),
         details_(config.command_lines, "/proc", unified_cgroups()),
         accounts_({.retention_ns = config.retention_ns}, clock),
         module_reader_({.program = worker_program()}),
@@ -334,8 +333,8 @@ class Daemon::Parts {
                                                               functions_, processes_, store_)),
         runtimes_(unwind_ == nullptr || config.runtimes.is_empty()
                       ? nullptr
-                      : std::make_unique<Runtimes>(config.runtimes, *unwind_maps_, opener_, module_reader_, functions_,
-                                                   processes_, store_)),
+                      : std::make_unique<Runtimes>(config.runtimes, *unwind_maps_, *programs_, opener_, module_reader_,
+                                                   functions_, processes_, store_)),
         late_walks_(unwind_ == nullptr || !config.stack_slices
                         ? nullptr
                         : std::make_unique<LateWalks>(LateWalks::Parts{
@@ -368,6 +367,7 @@ class Daemon::Parts {
                  .census = visitor_ == nullptr ? nullptr : &census_,
                  .java = java_stacks(),
                  .code = code_heaps_.get(),
+                 .programs = programs_.get(),
                  .functions = &functions_,
                  .containers = &containers_,
                  .thread_started =
@@ -575,6 +575,7 @@ class Daemon::Parts {
   symbolizer::ProcessTracker processes_;
   const std::unique_ptr<BpfUnwindMaps> unwind_maps_;  ///< null: stacks are walked by frame pointers
   const std::unique_ptr<UnwindPublisher> unwind_;     ///< likewise
+  const std::unique_ptr<KnownPrograms> programs_;     ///< likewise
   symbolizer::ProcessDetails details_;
   CpuAccounts accounts_;
   symbolizer::WorkerModuleReader module_reader_;

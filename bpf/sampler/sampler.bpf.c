@@ -120,13 +120,14 @@ struct {
   __type(value, struct flamed_slot_layout);
 } slot_layouts SEC(".maps");
 
-/* Programs that have a runtime themselves, not in a library. Written by the daemon. */
+/* Programs that have a runtime themselves, not in a library, and those that need no tables at once. Written by the
+ * daemon. */
 struct {
   __uint(type, BPF_MAP_TYPE_HASH);
   __uint(max_entries, FLAMED_MAX_PROGRAM_FILES);
   __type(key, struct flamed_program_file);
-  __type(value, struct flamed_program_runtime);
-} program_runtimes SEC(".maps");
+  __type(value, struct flamed_known_program);
+} known_programs SEC(".maps");
 
 struct {
   __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -287,19 +288,26 @@ static __always_inline int prepare_walk(struct workspace* work, const struct use
 }
 
 /*
- * The runtime of a process that the daemon does not know yet, by its program's file: so that programs which end within
- * a moment have their functions.
+ * The runtime of a process without tables, by its program's file: so that programs which end within a moment have their
+ * functions. Returns 1 if the daemon need not be notified of the process: on a host that builds, notices of processes
+ * that had ended by the time cost more than their samples.
  */
-static __always_inline void find_program_runtime(struct walk* walk, struct mm_struct* memory) {
+static __always_inline int find_program(struct workspace* work, struct mm_struct* memory) {
+  struct walk* walk = &work->walk;
   struct mm_struct___program* mm = (struct mm_struct___program*)memory;
   struct flamed_program_file file = {};
   struct inode* inode = BPF_CORE_READ(mm, exe_file, f_inode);
   file.inode = BPF_CORE_READ(inode, i_ino);
   file.device = BPF_CORE_READ(inode, i_sb, s_dev);
-  struct flamed_program_runtime* runtime = bpf_map_lookup_elem(&program_runtimes, &file);
-  if (!runtime) return;
-  walk->runtime_base = BPF_CORE_READ(mm, start_code) - runtime->first_code;
-  walk->runtime = (__u32)runtime->layout;
+  struct flamed_known_program* program = bpf_map_lookup_elem(&known_programs, &file);
+  if (!program) return 0;
+  if (program->layout == FLAMED_NO_RUNTIME)
+    return use_stack_slices &&
+           bpf_ktime_get_boot_ns() - work->record.sample.start_boottime_ns < FLAMED_BRIEF_PROCESS_NS;
+  if (!use_runtimes) return 0;
+  walk->runtime_base = BPF_CORE_READ(mm, start_code) - program->first_code;
+  walk->runtime = (__u32)program->layout;
+  return 0;
 }
 
 static __always_inline int has_user_space_by_type(void) {
@@ -339,8 +347,7 @@ static __always_inline int begin_user_stack(struct bpf_perf_event_data* ctx, str
   begin_pointer_walk(&work->pointers, sample, work->record.addresses, &regs);
   if (why_not == FLAMED_END_NO_PROCESS) {
     sample->flags |= FLAMED_AWAITS_TABLES;
-    if (use_runtimes && !read_by_type) find_program_runtime(&work->walk, mm);
-    notify_daemon(work, FLAMED_END_NO_PROCESS);
+    if (read_by_type || !find_program(work, mm)) notify_daemon(work, FLAMED_END_NO_PROCESS);
   }
   return POINTER_WALK_PROGRAM;
 }

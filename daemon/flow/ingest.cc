@@ -104,6 +104,7 @@ Ingest::Ingest(symbolizer::ProcessTracker& processes, symbolizer::ProcessDetails
       thread_started_(parts.thread_started),
       java_(parts.java),
       code_(parts.code),
+      programs_(parts.programs),
       functions_(parts.functions),
       containers_(parts.containers),
       wall_at_boot_ns_(clock.wall().ns - clock.boottime_ns()),
@@ -485,6 +486,11 @@ void Ingest::publish_ancestors(symbolizer::Process& process) {
 
 void Ingest::publish(symbolizer::Process& process) {
   if (process.ended && accounts_ != nullptr) accounts_->ended(process.id);
+  if (process.ended && process.walked_late && programs_ != nullptr && process.program.is_file()) {
+    const bool has_library = (code_ != nullptr && code_->has_library(process)) ||
+                             (runtimes_ != nullptr && runtimes_->place_of(process).layout != 0);
+    programs_->has_ended(process.program, has_library);
+  }
   if (std::exchange(process.only_ended, false) && store_.end_process(process.id, ended_at(process))) return;
   if (process.sampled && !process.described) describe(process);
   if (!process.published) publish_ancestors(process);

@@ -22,6 +22,7 @@
 #include "daemon/flow/wait_intake.h"
 #include "daemon/runtimes/code_heaps.h"
 #include "daemon/sampler/event_batch.h"
+#include "daemon/unwind/known_programs.h"
 #include "daemon/unwind/unwind_publisher.h"
 #include "store/ring/store.h"
 #include "symbolizer/names/runtime_functions.h"
@@ -44,6 +45,7 @@ class Ingest {
     ThreadCensus* census = nullptr;                          ///< null: waiting threads are not visited
     JavaStacks* java = nullptr;                              ///< null: Java methods are not shown
     CodeHeaps* code = nullptr;                               ///< null: code that JVMs make is not read
+    KnownPrograms* programs = nullptr;                       ///< null: no stack is walked late
     symbolizer::RuntimeFunctions* functions = nullptr;       ///< null: no stack has names in it
     ContainerNamer* containers = nullptr;                    ///< null: containers have no names but their ids
     std::function<void(std::int32_t tid)> thread_started{};  ///< empty: nobody wants to know
@@ -113,6 +115,7 @@ class Ingest {
   const std::function<void(std::int32_t tid)> thread_started_;
   JavaStacks* const java_;
   CodeHeaps* const code_;
+  KnownPrograms* const programs_;
   symbolizer::RuntimeFunctions* const functions_;
   ContainerNamer* const containers_;
   std::uint64_t malformed_ = 0;

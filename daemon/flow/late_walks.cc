@@ -153,6 +153,7 @@ bool LateWalks::take(const flamed_sample& header, symbolizer::Process& process, 
   Met met;
   const Walked walked = walk(*slice, process.id, *maps, met);
   if (walked.stack.end != WalkEnd::kPending) {
+    process.walked_late = true;
     store_walked(walked, *maps, process, sample, kernel_frames, linked);
     return true;
   }
@@ -260,7 +261,9 @@ bool LateWalks::are_rows_coming(symbolizer::Process& process, const Met& missing
 
 void LateWalks::look_again(MonotonicTime now) {
   const auto is_done = [&](Waiting& waiting) {
-    const bool is_over = now.ns - waiting.value.time.ns >= kLongestWaitNs;
+    // The sample itself may be some seconds old by now.
+    if (waiting.until.ns == 0) waiting.until.ns = now.ns + kLongestWaitNs;
+    const bool is_over = waiting.until <= now;
     const auto [module, offset] = waiting.missing;
     const auto find = [&, at = offset, in = module] {
       return in == kNoModule ? find_made_code(waiting.value.process, at) : parts_.unwind.find_code(in, at);

@@ -99,6 +99,7 @@ class LateWalks {
     Frame missing;  ///< the code whose rows it waits for; of code that its process has made: the address
     bool is_visit = false;
     std::optional<std::uint64_t> off_cpu{};  ///< of the exact mode: the number of the wait
+    MonotonicTime until{};                   ///< set by the first look
 
     [[nodiscard]] store::StackSample sample() const {
       store::StackSample sample = value;

@@ -56,6 +56,17 @@ bool CodeHeaps::is_library(ModuleId module) {
   return is;
 }
 
+const symbolizer::Mapping* CodeHeaps::find_library(const symbolizer::MappingSet& maps) {
+  const std::vector<symbolizer::Mapping>& mappings = maps.mappings();
+  const auto found = std::find_if(mappings.begin(), mappings.end(),
+                                  [&](const symbolizer::Mapping& mapping) { return is_library(mapping.module); });
+  return found == mappings.end() ? nullptr : &*found;
+}
+
+bool CodeHeaps::has_library(const symbolizer::Process& process) {
+  return process.maps != nullptr && find_library(*process.maps) != nullptr;
+}
+
 CodePlacePtr CodeHeaps::place_of(const symbolizer::Process& process) {
   if (process.maps == nullptr) return find(process.id);
   const auto found = known_.find(process.id);
@@ -65,15 +76,13 @@ CodePlacePtr CodeHeaps::place_of(const symbolizer::Process& process) {
     if (process.exec_id != 0) found->second.exec_id = process.exec_id;
     return found->second.place;
   }
-  const std::vector<symbolizer::Mapping>& mappings = process.maps->mappings();
-  const auto library = std::find_if(mappings.begin(), mappings.end(),
-                                    [&](const symbolizer::Mapping& mapping) { return is_library(mapping.module); });
+  const symbolizer::Mapping* const library = find_library(*process.maps);
   if (found != known_.end()) {
     if (found->second.place != nullptr && found->second.place->rows != kNoModule)
       old_rows_.push_back(found->second.place->rows);
     known_.erase(found);
   }
-  if (library == mappings.end()) return nullptr;
+  if (library == nullptr) return nullptr;
   Known known;
   known.exec_id = process.exec_id;
   known.library = library->module;

@@ -58,6 +58,9 @@ class CodeHeaps {
   /// The same of a process that may have ended a moment ago, as far as place_of() has told.
   [[nodiscard]] CodePlacePtr find(const ProcessId& process) const;
 
+  /// Has it loaded a JVM's library?
+  [[nodiscard]] bool has_library(const symbolizer::Process& process);
+
   enum class Miss : std::uint8_t {
     kPending,  ///< a walk met code without rows
     kFailed,   ///< a walk failed beyond code with rows: it may be other code by now
@@ -149,6 +152,8 @@ class CodeHeaps {
   };
 
   [[nodiscard]] bool is_library(ModuleId module);
+  /// Null: there is none.
+  [[nodiscard]] const symbolizer::Mapping* find_library(const symbolizer::MappingSet& maps);
   void ask(const ProcessId& process, Known& known);
 
   Answer read(const Request& request);

@@ -71,11 +71,8 @@ std::string RuntimeModules::enter(Known& known, const symbolizer::FileKey& file,
   if (const Status put = program_.put_layout(layouts_ + 1, *layout); !put) return put.error().message();
   known.layout = ++layouts_ | mark_of(known.runtime->kind());
   ++edition_;
-  if (known.runtime->kind() == RuntimeKind::kPython) {
-    const std::uint64_t device = std::uint64_t{file.device_major} << FLAMED_DEVICE_MINOR_BITS | file.device_minor;
-    // If there is no room, only programs that end within a moment lack their functions.
-    static_cast<void>(program_.put_program({file.inode, device}, {known.layout, known.runtime->first_code}).ok());
-  }
+  if (known.runtime->kind() == RuntimeKind::kPython)
+    programs_.has_runtime(file, {known.layout, known.runtime->first_code});
   return {};
 }
 

@@ -17,6 +17,7 @@
 #include "base/identity.h"
 #include "base/result.h"
 #include "bpf/linked_layout.h"
+#include "daemon/unwind/known_programs.h"
 #include "runtimes/frame_slots.h"
 #include "runtimes/runtime_kind.h"
 #include "symbolizer/model/file_key.h"
@@ -35,10 +36,10 @@ class RuntimeModules {
     virtual ~Program() = default;
     virtual Status put_layout(std::uint32_t number, const flamed_linked_layout& layout) = 0;
     virtual Status put_layout(std::uint32_t number, const flamed_slot_layout& layout) = 0;
-    virtual Status put_program(const flamed_program_file& file, const flamed_program_runtime& runtime) = 0;
   };
-  /// `program` must outlive it. Runtimes of other `kinds` are left alone.
-  RuntimeModules(Program& program, runtimes::RuntimeKinds kinds) : program_(program), kinds_(kinds) {}
+  /// Both must outlive it. Runtimes of other `kinds` are left alone.
+  RuntimeModules(Program& program, KnownPrograms& programs, runtimes::RuntimeKinds kinds)
+      : program_(program), programs_(programs), kinds_(kinds) {}
 
   /// May the file be such a runtime, by its name?
   [[nodiscard]] bool may_have_runtime(std::string_view path) const;
@@ -90,6 +91,7 @@ class RuntimeModules {
   std::string enter(Known& known, const symbolizer::FileKey& file, const Frames& frames);
 
   Program& program_;
+  KnownPrograms& programs_;
   const runtimes::RuntimeKinds kinds_;
   std::atomic<std::uint64_t> edition_ = 0;
   mutable std::mutex mutex_;  ///< guards the members below

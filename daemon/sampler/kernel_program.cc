@@ -190,15 +190,14 @@ Result<Skeleton> load_program(std::uint32_t possible_cpus, const KernelProgram::
   }
   if (!use_runtimes) {
     for (bpf_map* map : {program->maps.linked_layouts, program->maps.slot_layouts, program->maps.linked_walks,
-                         program->maps.known_codes, program->maps.met_codes, program->maps.program_runtimes,
-                         program->maps.code_copies}) {
+                         program->maps.known_codes, program->maps.met_codes, program->maps.code_copies}) {
       ::bpf_map__set_autocreate(map, false);
     }
   }
   if (!use_unwind_tables) {
     for (bpf_map* map : {program->maps.processes, program->maps.mapping_blocks, program->maps.unwind_modules,
                          program->maps.unwind_pages, program->maps.unwind_rules, program->maps.row_slabs,
-                         program->maps.rule_cache, program->maps.process_sites}) {
+                         program->maps.rule_cache, program->maps.process_sites, program->maps.known_programs}) {
       ::bpf_map__set_autocreate(map, false);
     }
   }
@@ -401,7 +400,7 @@ std::optional<UnwindMapFds> KernelProgram::unwind_maps() const {
   return UnwindMapFds{
       ::bpf_map__fd(maps.processes), ::bpf_map__fd(maps.mapping_blocks), ::bpf_map__fd(maps.unwind_modules),
       ::bpf_map__fd(maps.unwind_pages), ::bpf_map__fd(maps.unwind_rules), ::bpf_map__fd(maps.row_slabs),
-      ::bpf_map__fd(maps.linked_layouts), ::bpf_map__fd(maps.slot_layouts), ::bpf_map__fd(maps.program_runtimes),
+      ::bpf_map__fd(maps.linked_layouts), ::bpf_map__fd(maps.slot_layouts), ::bpf_map__fd(maps.known_programs),
       // The kernel shares this memory with us.
       const_cast<std::uint32_t*>(&loaded_->skeleton.get()->bss->processes_edition)};
 }

@@ -86,9 +86,13 @@ Status BpfUnwindMaps::put_layout(std::uint32_t number, const flamed_slot_layout&
   return Error::from_errno("entering the layout of a runtime's frames");
 }
 
-Status BpfUnwindMaps::put_program(const flamed_program_file& file, const flamed_program_runtime& runtime) {
-  if (::bpf_map_update_elem(fds_.program_runtimes, &file, &runtime, BPF_ANY) == 0) return {};
-  return Error::from_errno("entering a program with a runtime");
+Status BpfUnwindMaps::put_program(const flamed_program_file& file, const flamed_known_program& program) {
+  if (::bpf_map_update_elem(fds_.known_programs, &file, &program, BPF_ANY) == 0) return {};
+  return Error::from_errno("entering a program");
+}
+
+void BpfUnwindMaps::remove_program(const flamed_program_file& file) {
+  ::bpf_map_delete_elem(fds_.known_programs, &file);
 }
 
 Status BpfUnwindMaps::put_process(std::uint32_t tgid, const flamed_process& process) {

@@ -12,6 +12,7 @@
 
 #include "base/mapped_memory.h"
 #include "bpf/linked_layout.h"
+#include "daemon/unwind/known_programs.h"
 #include "daemon/unwind/unwind_maps.h"
 
 namespace flamed::daemon {
@@ -26,11 +27,11 @@ struct UnwindMapFds {
   int slabs = -1;    ///< the array of maps
   int layouts = -1;  ///< of runtimes' frames
   int slot_layouts = -1;
-  int program_runtimes = -1;
+  int known_programs = -1;
   std::uint32_t* processes_edition = nullptr;  ///< the program's variable, incremented after each change of `processes`
 };
 
-class BpfUnwindMaps final : public UnwindMaps {
+class BpfUnwindMaps final : public UnwindMaps, public KnownPrograms::Table {
  public:
   /// Maps the arrays into our memory. The sampler that owns the descriptors must outlive it.
   static Result<std::unique_ptr<BpfUnwindMaps>> open(const UnwindMapFds& fds);
@@ -46,8 +47,8 @@ class BpfUnwindMaps final : public UnwindMaps {
   /// For flamed_process.runtime.
   Status put_layout(std::uint32_t number, const flamed_linked_layout& layout);
   Status put_layout(std::uint32_t number, const flamed_slot_layout& layout);
-  /// Processes that run this file have the runtime, even before put_process().
-  Status put_program(const flamed_program_file& file, const flamed_program_runtime& runtime);
+  Status put_program(const flamed_program_file& file, const flamed_known_program& program) override;
+  void remove_program(const flamed_program_file& file) override;
   Status put_process(std::uint32_t tgid, const flamed_process& process) override;
   void remove_process(std::uint32_t tgid) override;
 

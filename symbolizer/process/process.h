@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/identity.h"
+#include "symbolizer/model/file_key.h"
 #include "symbolizer/process/mapping_set.h"
 #include "symbolizer/process/module_table.h"
 #include "symbolizer/process/process_details.h"
@@ -43,6 +44,7 @@ struct Process {
   bool not_dumpable = false;  ///< set by the caller: its last sample with memory was not dumpable
   bool owner_told = false;    ///< set by the caller: its owner is known from samples; cleared by exec
   bool is_kernels = false;    ///< likewise: no sample of it had user space, as for kernel threads
+  bool walked_late = false;   ///< likewise: a stack of it could be walked without tables; cleared by exec
   bool published = false;     ///< set by the caller: its changes are reported as if it were sampled
   bool changed = false;
   bool only_ended = false;  ///< nothing but its end has changed since ProcessTracker::changed() reported it
@@ -56,6 +58,7 @@ struct Process {
 
   std::string comm;                      ///< of the main thread
   std::string executable;                ///< path in the process's mount namespace
+  FileKey program;                       ///< its file, if its mapping was seen
   std::int32_t parent_pid = 0;           ///< the process that forked it, even if that one has ended since
   std::uint64_t parent_start_ticks = 0;  ///< 0: not known; see ProcessTracker::parent_of()
   MonotonicTime forked_at;               ///< 0 if the FORK was not seen

@@ -167,6 +167,7 @@ void ProcessTracker::on_mapping(MonotonicTime time, const MappingEvent& event) {
   if (process.executable.empty() && event.file.is_file()) {
     // The first file that is mapped after an exec is the program itself.
     process.executable = std::string(without_deleted_mark(event.path));
+    process.program = event.file;
     note_change(process);
   }
 }
@@ -191,6 +192,7 @@ void ProcessTracker::on_fork(MonotonicTime time, std::int32_t pid, std::int32_t 
   child.parent_start_ticks = parent.id.start_ticks;
   child.comm = parent.comm;
   child.executable = parent.executable;
+  child.program = parent.program;
   child.not_dumpable = parent.not_dumpable;
   settle(parent, time);
   const bool before_look = time < parent.maps_sure_from && parent.earlier_maps != nullptr;
@@ -210,9 +212,11 @@ void ProcessTracker::on_exec(MonotonicTime time, std::int32_t pid, std::string_v
   }
   process.comm = std::string(comm);
   process.executable.clear();
+  process.program = {};
   process.described = false;
   process.owner_told = false;
   process.is_kernels = false;
+  process.walked_late = false;
   process.may_have_threads = process.leader_ended = false;
   process.failed_looks = 0;
   process.maps = std::make_shared<MappingSet>();

@@ -163,6 +163,28 @@ TEST_CASE("walks that end in no mapping, again and again at the same code, neith
   CHECK(is_quiet);
 }
 
+TEST_CASE("brief processes of a program that is known do not wake the daemon, and have whole stacks") {
+  RunningDaemon daemon;
+  const ChildProcess shell({"sh", "-c", "while :; do " + victim("known_chain") + " 30; done"});
+  const std::string query = "/profile?format=folded&group=none&exe=victim_known_chain&from=now-4s";
+  long sleeps = 0;
+  FoldedStacks stacks;
+  // Each of 33 processes a second would be a notice.
+  const bool is_quiet = RunningDaemon::eventually(
+      seconds(60) * patience(),
+      [&] {
+        sleeps = sleeps_of_reader(daemon.process().pid());
+        std::this_thread::sleep_for(seconds(4));
+        sleeps = sleeps_of_reader(daemon.process().pid()) - sleeps;
+        stacks = daemon.folded(query);
+        return sleeps < 15 && total(stacks) >= 100 && with(stacks, kChain) >= total(stacks) * 8 / 10;
+      },
+      seconds(1));
+  CAPTURE(sleeps, total(stacks), with(stacks, kChain));
+  CHECK(is_quiet);
+  CHECK(metric(daemon, "flamed_samples_walked_late_total") >= 100);
+}
+
 // -- Rows that were kept ----------------------------------------------------------------------------------------------
 
 /// A daemon whose rows are kept in `cache`, once it has `samples` of the process.

@@ -21,6 +21,7 @@
 #include "test/unit/daemon/flow/path_namer.h"
 #include "test/unit/daemon/sampler/record_bytes.h"
 #include "test/unit/daemon/sampler/slice_ring.h"
+#include "test/unit/daemon/unwind/fake_programs.h"
 #include "test/unit/daemon/unwind/fake_unwind_maps.h"
 #include "test/unit/daemon/unwind/unwind_publisher_fixture.h"
 #include "test/unit/symbolizer_processes/fake_proc.h"
@@ -120,8 +121,15 @@ struct Pipeline {
   symbolizer::RuntimeFunctions names{16U << 10};
   WaitIntake waits{store, names,
                    [](std::uint64_t address) { return std::string(address == kFutex ? "futex_wait" : "f"); }};
-  Ingest ingest{processes, details, modules,
-                store,     clock,   {.unwind = &publisher, .late_walks = &late, .waits = &waits, .functions = &names}};
+  test::FakePrograms programs;
+  KnownPrograms known_programs{programs};
+  Ingest ingest{
+      processes,
+      details,
+      modules,
+      store,
+      clock,
+      {.unwind = &publisher, .late_walks = &late, .waits = &waits, .programs = &known_programs, .functions = &names}};
 
   static Record map(std::int64_t ms, std::uint64_t start, std::uint64_t inode) {
     return test::mapping_record(at(ms), 100, start, 0x10000, 0, inode, path_of(inode));
@@ -210,14 +218,41 @@ TEST_CASE("a sample waits for rows, is pending in answers meanwhile, and whole a
 TEST_CASE("a sample whose rows do not come in time is stored as it came") {
   Pipeline p;
   p.feed(1000, with(Pipeline::program(10), p.sample(20)));
-  p.look_again(2019);
+  p.look_again(2999);
   CHECK(p.ingest.has_waiting());
-  p.look_again(2020);
+  p.look_again(3000);
   CHECK_FALSE(p.ingest.has_waiting());
   CHECK(p.store.stats().quality.truncated[static_cast<std::size_t>(Truncation::kNewProcess)] == 1);
   CHECK(p.late.stats().given_up == 1);
   CHECK(p.late.stats().walked == 0);
   CHECK(p.ring.is_clear());
+}
+
+TEST_CASE("a sample that was drained late waits as long for rows") {
+  Pipeline p;
+  p.feed(5000, with(Pipeline::program(10), p.sample(20)));
+  p.publish_rows(kProgramFile);
+  p.publish_rows(kLibraryFile);
+  p.look_again(6900);
+  CHECK(p.stacks() == std::vector<std::string>{kWhole});
+}
+
+TEST_CASE("a program is known to need no tables once a process that was walked without them has ended") {
+  Pipeline p;
+  p.feed(1000, with(Pipeline::program(10), p.sample(20)));
+  p.feed(1100, {test::task_record(PERF_RECORD_EXIT, at(1050), 100, 1, 100)});
+  p.publish_rows(kProgramFile);
+  p.publish_rows(kLibraryFile);
+  p.look_again(1200);
+  // Its rows were not at hand.
+  CHECK(p.programs.entries.empty());
+  p.feed(1300, with(Pipeline::program(1210), p.sample(1220)));
+  CHECK(p.programs.entries.empty());
+  p.feed(1400, {test::task_record(PERF_RECORD_EXIT, at(1350), 100, 1, 100)});
+  REQUIRE(p.programs.entries.size() == 1);
+  const auto& [file, program] = *p.programs.entries.begin();
+  CHECK(file == std::pair<std::uint64_t, std::uint64_t>(kProgramFile, 8U << FLAMED_DEVICE_MINOR_BITS | 1));
+  CHECK(program.layout == FLAMED_NO_RUNTIME);
 }
 
 TEST_CASE("samples that wait at the end are stored as they came") {
