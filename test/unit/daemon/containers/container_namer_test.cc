@@ -13,6 +13,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "store/model/container_text.h"
 #include "test/catch.h"
@@ -68,7 +69,7 @@ class Engine {
 };
 
 struct Fixture {
-  explicit Fixture(std::vector<ContainerEngine> engines) : namer(opener, reader, clock, engines) {
+  explicit Fixture(const std::vector<ContainerEngine>& engines) : namer(opener, reader, clock, engines) {
     thread = std::jthread([this](const std::stop_token& stop) { namer.run(stop); });
   }
   /// Whether it is true within ten seconds.

@@ -251,10 +251,10 @@ TEST_CASE("what is no good answer of Docker's API is an error without a word of 
   const std::string json = docker_json(kId);
   const std::string head = "HTTP/1.0 200 OK\r\n\r\n";
   CHECK(error_of(parse_docker("HTTP/1.0 500 a secret\r\n\r\n")) == "the engine refuses to answer: HTTP status 500");
-  for (const std::string& answer :
-       {std::string(), std::string("HTTP/1."), std::string("HTTP/1.\r\n\r\n"), std::string("HTTP/1.0 a secret\r\n\r\n"),
-        std::string("HTTP/1.0 200 OK\r\n"), head, head + json.substr(0, json.size() - 1),
-        "HTTP/2 200 OK\r\n\r\n" + json, head + "a secret", head + "1f\r\n" + json, container_answer()}) {
+  for (const std::string& answer : {std::string(), std::string("HTTP/1."), std::string("HTTP/1.\r\n\r\n"),
+                                    std::string("HTTP/1.0 a secret\r\n\r\n"), std::string("HTTP/1.0 200 OK\r\n"), head,
+                                    head + json.substr(0, json.size() - 1), "HTTP/2 200 OK\r\n\r\n" + json,
+                                    head + "a secret", "HTTP/1.0 200 OK\r\n\r\n1f\r\n" + json, container_answer()}) {
     error_of(read_from_server(EngineProtocol::kDocker, answer, 1000));
   }
 }
