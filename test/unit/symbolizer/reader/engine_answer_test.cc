@@ -5,11 +5,13 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdlib>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/file.h"
 #include "symbolizer/reader/cri_exchange.h"
 #include "test/catch.h"
 #include "test/unit/symbolizer/reader/cri_server.h"
@@ -268,6 +270,25 @@ TEST_CASE("an answer without an end is not read to its end") {
                                  : repeated(frame(0xfa, 0, 0, std::string(16'000, 'a')), 500);
     CHECK(error_of(read_from_server(protocol, head + more, std::size_t{1} << 16)) ==
           "it is larger than any such answer");
+  }
+}
+
+TEST_CASE("answers of containerd, Docker and Podman have the names") {
+  const char* folder = std::getenv("FLAMED_ENGINE_ANSWERS");
+  REQUIRE(folder != nullptr);
+  // Recorded from engines that had such a container; their ids were replaced.
+  const std::vector<std::pair<std::string, ContainerNames>> answers{
+      {"cri_containerd_1.6_container", {"nginx", "web-0", "shop"}},
+      {"cri_containerd_1.6_sandbox", {"", "web-0", "shop"}},
+      {"cri_containerd_1.6_none", {}},
+      {"docker_20.10", {"shop-web", "", ""}},
+      {"podman_4.3", {"shop-store", "", ""}}};
+  for (const auto& [name, names] : answers) {
+    INFO(name);
+    // The first byte is the fuzzer's.
+    const std::string answer = read_file(std::string(folder) + "/" + name, kMaxEngineAnswerBytes).value().substr(1);
+    const EngineProtocol protocol = name.starts_with("cri") ? EngineProtocol::kCri : EngineProtocol::kDocker;
+    CHECK(parse_engine_answer(answer, protocol, std::string(64, 'a')).value() == names);
   }
 }
 
