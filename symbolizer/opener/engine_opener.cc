@@ -38,7 +38,9 @@ Result<Fd> connect_engine(const std::string& path, std::string_view question) {
   address.sun_family = AF_UNIX;
   std::snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d", place.get());
   if (::connect(connection.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
-    return errno == EAGAIN ? Error("it takes no more connections", EBUSY) : Error::from_errno("connect");
+    if (errno == EAGAIN) return Error("it takes no more connections", EBUSY);
+    if (errno != EACCES) return Error::from_errno("connect");
+    return Error("flamed may not: give it the group of the socket, or CAP_DAC_OVERRIDE", EACCES);
   }
   ucred peer{};
   socklen_t size = sizeof(peer);

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -102,7 +103,7 @@ TEST_CASE("an engine that accepts nothing, or does not read, is not waited for")
   CHECK(connect_engine(folder.path("other.sock"), huge).error().message() == "it does not take the question");
 }
 
-TEST_CASE("a socket of another user, or behind which another user listens, is no engine") {
+TEST_CASE("a socket of another user, behind which another user listens, or that flamed may not open, is no engine") {
   if (::geteuid() != 0) {
     WARN("SKIP: only root can make sockets of others");
     return;
@@ -118,6 +119,16 @@ TEST_CASE("a socket of another user, or behind which another user listens, is no
   REQUIRE(::seteuid(0) == 0);
   REQUIRE(listens == 0);
   CHECK(connect_engine(folder.path("other.sock"), "q").error().message() == "not root but user 64101 listens there");
+
+  REQUIRE(::chmod(folder.path().c_str(), 0711) == 0);
+  const Fd closed = listen_at(folder.path("closed.sock"));
+  REQUIRE(::chmod(folder.path("closed.sock").c_str(), 0600) == 0);
+  REQUIRE(::seteuid(kStranger) == 0);
+  const Result<Fd> refused = connect_engine(folder.path("closed.sock"), "q");
+  REQUIRE(::seteuid(0) == 0);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().message() == "flamed may not: give it the group of the socket, or CAP_DAC_OVERRIDE");
+
   const Fd accepted(::accept4(other.get(), nullptr, nullptr, SOCK_NONBLOCK));
   CHECK(read_some(accepted).empty());
 }
