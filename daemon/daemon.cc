@@ -321,7 +321,7 @@ class Daemon::Parts {
         accounts_({.retention_ns = config.retention_ns}, clock),
         module_reader_({.program = worker_program()}),
         opener_(clock),
-        containers_(opener_, module_reader_, clock),
+        containers_(opener_, module_reader_, clock, config.container_engines),
         code_heaps_(
             unwind_ == nullptr || !config.runtimes.has(runtimes::RuntimeKind::kJava)
                 ? nullptr

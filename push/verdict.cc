@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/text/header_line.h"
-#include "api/text/protobuf_reader.h"
+#include "base/protobuf_reader.h"
 
 namespace flamed::push {
 namespace {
@@ -36,18 +36,18 @@ std::optional<std::int64_t> parse_retry_after(const std::string& text, WallTime 
 /// ExportProfilesServiceResponse { partial_success = 1 { rejected_profiles = 1 } }. Empty: it is none.
 std::optional<std::uint64_t> rejected_in_protobuf(std::string_view body) {
   std::uint64_t rejected = 0;
-  api::ProtobufReader reader(body);
+  ProtobufReader reader(body);
   while (true) {
     const auto field = reader.next();
     if (!field.ok()) return std::nullopt;
     if (!field.value()) return rejected;
-    if (field.value()->number != 1 || field.value()->type != api::WireType::kBytes) continue;
-    api::ProtobufReader partial(field.value()->bytes);
+    if (field.value()->number != 1 || field.value()->type != WireType::kBytes) continue;
+    ProtobufReader partial(field.value()->bytes);
     while (true) {
       const auto member = partial.next();
       if (!member.ok()) return std::nullopt;
       if (!member.value()) break;
-      if (member.value()->number == 1 && member.value()->type == api::WireType::kVarint) {
+      if (member.value()->number == 1 && member.value()->type == WireType::kVarint) {
         rejected = member.value()->value;
       }
     }

@@ -10,8 +10,8 @@
 #include <span>
 #include <utility>
 
-#include "api/text/protobuf_reader.h"
 #include "api/text/utf8.h"
+#include "base/protobuf_reader.h"
 
 namespace flamed::api {
 namespace {

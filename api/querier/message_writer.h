@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "api/text/json_writer.h"
-#include "api/text/protobuf_writer.h"
+#include "base/protobuf_writer.h"
 
 namespace flamed::api {
 

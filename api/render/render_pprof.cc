@@ -11,9 +11,9 @@
 
 #include "api/render/stack_frames.h"
 #include "api/text/gzip.h"
-#include "api/text/protobuf_writer.h"
 #include "api/text/utf8.h"
 #include "base/keyed_hash.h"
+#include "base/protobuf_writer.h"
 #include "store/model/container_text.h"
 #include "store/model/wait_reason.h"
 

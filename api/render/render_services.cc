@@ -13,9 +13,9 @@
 #include "api/render/services.h"
 #include "api/render/stack_frames.h"
 #include "api/text/gzip.h"
-#include "api/text/protobuf_writer.h"
 #include "api/text/utf8.h"
 #include "base/keyed_hash.h"
+#include "base/protobuf_writer.h"
 
 namespace flamed::api {
 namespace {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <climits>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -34,6 +35,7 @@ constexpr std::int64_t kMinHistoryAgeNs = 24LL * 60 * kNsPerMinute;
 constexpr std::int64_t kMaxHistoryAgeNs = 3660LL * 24 * 60 * kNsPerMinute;
 
 constexpr std::size_t kMostListenAddresses = 16;
+constexpr std::size_t kMostContainerEngines = 8;
 
 /// One setting: its key in the file, its flag, and its parser.
 struct Setting {
@@ -202,6 +204,26 @@ Status set_debuginfod(Config& config, std::string_view text) {
   return {};
 }
 
+Status set_container_engines(Config& config, std::string_view text) {
+  using symbolizer::EngineProtocol;
+  const std::size_t colon = std::min(text.find(':'), text.size());
+  const std::string_view protocol = text.substr(0, colon);
+  const std::string_view path = text.substr(std::min(colon + 1, text.size()));
+  if (protocol != "cri" && protocol != "docker") return Error("neither cri: nor docker:");
+  if (!path.starts_with('/') || path.size() >= PATH_MAX || path.find('\0') != std::string_view::npos) {
+    return Error("not an absolute path");
+  }
+  const symbolizer::ContainerEngine engine{protocol == "cri" ? EngineProtocol::kCri : EngineProtocol::kDocker,
+                                           std::string(path)};
+  auto& engines = config.container_engines;
+  if (std::find(engines.begin(), engines.end(), engine) != engines.end()) return Error("given twice");
+  if (engines.size() >= kMostContainerEngines) return Error("too many engines");
+  engines.push_back(engine);
+  return {};
+}
+
+void clear_container_engines(Config& config) { config.container_engines.clear(); }
+
 Status set_history(Config& config, std::string_view text) {
   if (text == "off") {
     config.history_folder = "";
@@ -239,7 +261,7 @@ bool is_different(const Config& a, const Config& b) {
   return a.*kMember != b.*kMember;
 }
 
-constexpr std::array<Setting, 18> kSettings{{
+constexpr std::array<Setting, 19> kSettings{{
     {"listen", "--listen", "ADDRESS", "HOST:PORT or unix:/PATH, may be repeated; default 127.0.0.1:9090",
      "HOST:PORT with a port from 1 to 65535, such as 127.0.0.1:9091 or [::1]:9090, or a path, such as "
      "unix:/run/flamed/flamed.sock; at most 16 different ones",
@@ -276,6 +298,12 @@ constexpr std::array<Setting, 18> kSettings{{
     {"debuginfod", "--debuginfod", "URLS", "servers to fetch debug files from; default off",
      "off, or addresses that begin with http://, https:// or file://, separated by spaces", set_debuginfod,
      is_different<&Config::debuginfod_urls>},
+    {"container_engines", "--container-engines", "SOCKET",
+     "cri:/PATH or docker:/PATH, asked for names of containers, may be repeated; none by default",
+     "cri: or docker: and the absolute path of a socket, such as cri:/run/containerd/containerd.sock; at most 8 "
+     "different "
+     "ones",
+     set_container_engines, is_different<&Config::container_engines>, clear_container_engines},
     {"history", "--history", "FOLDER", "minutes on disk, or off; default: of the service, /var/lib/flamed/history",
      "off, or the absolute path of a folder", set_history, is_different<&Config::history_folder>},
     {"history_size", "--history-size", "SIZE", "bytes of these; default 1GiB",

@@ -16,6 +16,7 @@
 #include "base/pressure.h"
 #include "base/result.h"
 #include "runtimes/runtime_kind.h"
+#include "symbolizer/model/container_engine.h"
 #include "symbolizer/process/command_line.h"
 
 namespace flamed::daemon {
@@ -35,8 +36,9 @@ struct Config {
   symbolizer::CommandLines command_lines = symbolizer::CommandLines::kFull;
   runtimes::RuntimeKinds runtimes = runtimes::RuntimeKinds::all();  ///< whose functions are shown
   bool waits = true;
-  PressureLimits pressure = kUsualPressureLimits;  ///< from which on minutes are marked
-  std::string debuginfod_urls;                     ///< separated by spaces; empty: no server is asked
+  PressureLimits pressure = kUsualPressureLimits;                ///< from which on minutes are marked
+  std::vector<symbolizer::ContainerEngine> container_engines{};  ///< that may be asked for names
+  std::string debuginfod_urls;                                   ///< separated by spaces; empty: no server is asked
   std::optional<std::string>
       history_folder{};  ///< "": no history on disk; empty: of the service manager, if it has one
   std::uint64_t history_bytes = std::uint64_t{1} << 30;
@@ -62,10 +64,11 @@ struct CommandLine {
   std::string config_file;  ///< the file that was read; empty when there was none
 };
 
-/// JSON with comments. `listen` may be a list. Keys: listen, token_file, frequency_hz, cpu_budget, retention,
-/// memory_budget, unwind, unwind_memory, stack_slices, waits, pressure, command_lines, runtimes,
-/// debuginfod, history, history_size, history_age, log_level. An unknown key or a bad value is an error that names the
-/// line, the key, the value and what is allowed. Values not given keep those of `config`. `file` is its name.
+/// JSON with comments. `listen` and `container_engines` may be lists. Keys: listen, token_file, frequency_hz,
+/// cpu_budget, retention, memory_budget, unwind, unwind_memory, stack_slices, waits, pressure, command_lines, runtimes,
+/// debuginfod, container_engines, history, history_size, history_age, log_level. An unknown key or a bad value is an
+/// error that names the line, the key, the value and what is allowed. Values not given keep those of `config`. `file`
+/// is its name.
 Status apply_json(std::string_view text, Config& config, const std::string& file = kDefaultConfigFile);
 
 /// `arguments` without the program's name. Reads the configuration file: the one given, which must exist, or the

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ContainerNamer: finds what containers are called. Ingest asks by id. A thread of its own has the open helper find
-// what their runtimes have written about them, and the ELF worker read it.
+// what their runtimes have written about them, and the ELF worker read it. Where that has no name, the open helper asks
+// the engines that the configuration names, and the worker reads their answers.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +16,8 @@
 
 #include "base/bounded_queue.h"
 #include "base/clock.h"
+#include "base/result.h"
+#include "symbolizer/model/container_engine.h"
 #include "symbolizer/model/container_file.h"
 #include "symbolizer/model/module_reader.h"
 #include "symbolizer/opener/guarded_opener.h"
@@ -26,9 +29,9 @@ std::string container_name_of(const symbolizer::ContainerNames& names);
 
 class ContainerNamer {
  public:
-  /// All must outlive it.
-  ContainerNamer(symbolizer::GuardedOpener& opener, symbolizer::ModuleReader& reader, const Clock& clock)
-      : opener_(opener), reader_(reader), clock_(clock) {}
+  /// All but `engines` must outlive it.
+  ContainerNamer(symbolizer::GuardedOpener& opener, symbolizer::ModuleReader& reader, const Clock& clock,
+                 const std::vector<symbolizer::ContainerEngine>& engines);
 
   // -- Ingest --------------------------------------------------------------------------------------------------------
 
@@ -59,12 +62,24 @@ class ContainerNamer {
     MonotonicTime not_before;
   };
 
-  /// Empty: not now.
-  std::string find(const std::string& id);
+  struct Engine {
+    symbolizer::ContainerEngine at;
+    MonotonicTime not_before{};  ///< it is not asked until then
+    bool is_failing = false;     ///< the log has it
+  };
+
+  struct Found {
+    std::string name{};          ///< empty: not now
+    bool is_incomplete = false;  ///< an engine could not be asked
+  };
+  Found find(const std::string& id);
+  void ask_engines(const std::string& id, Found& found);
+  Result<std::string> ask(Engine& engine, const std::string& id);
 
   symbolizer::GuardedOpener& opener_;
   symbolizer::ModuleReader& reader_;
   const Clock& clock_;
+  std::vector<Engine> engines_;                         ///< of the thread
   std::unordered_map<std::string, std::string> known_;  ///< ingest's: names by id, empty as long as it is not known
   BoundedQueue<Request> requests_{kMostWaiting};
   std::mutex mutex_;  ///< guards the answers

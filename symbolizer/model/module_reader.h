@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "symbolizer/model/container_engine.h"
 #include "symbolizer/model/container_file.h"
 #include "symbolizer/model/demangled_name.h"
 #include "symbolizer/model/disassembly.h"
@@ -75,6 +76,9 @@ class ModuleReader {
                                                   std::uint64_t base, const HotSpotQuestion& question) = 0;
   /// The names of the container with this id. Empty if the file does not say them.
   virtual Result<ContainerNames> read_container(int fd, ContainerFormat format, const std::string& id) = 0;
+  /// The names of the container with this id, in the answer that comes on a connection, see read_engine_answer(). Empty
+  /// if the engine does not know it.
+  virtual Result<ContainerNames> read_engine_answer(int connection, EngineProtocol protocol, const std::string& id) = 0;
   /// The instructions of functions of a module. A function whose bytes are not code of the file has none.
   virtual Result<Disassembly> disassemble(int fd, const DisassemblyQuestion& question) = 0;
   /// One for each name, in order.

@@ -88,6 +88,14 @@ Result<ContainerFiles> GuardedOpener::find_container_files(const std::string& id
                              [&](OpenHelper& helper) { return helper.find_container_files(id); });
 }
 
+Result<Fd> GuardedOpener::connect_engine(const std::string& path, std::string_view question) {
+  std::lock_guard lock(mutex_);
+  forget_ended();
+  if (path.size() >= PATH_MAX) return Error("its path is not one of a file", ENAMETOOLONG);
+  return ask<Fd>({"sockets of container engines", {}, /*is_local=*/true},
+                 [&](OpenHelper& helper) { return helper.connect_engine(path, question); });
+}
+
 Result<SourceCopy> GuardedOpener::copy_source(const SourceRequest& request) {
   std::lock_guard lock(mutex_);
   forget_ended();

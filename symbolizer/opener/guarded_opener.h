@@ -52,6 +52,8 @@ class GuardedOpener final : public RootFiles {
   Result<Fd> open_memory(const ProcessId& process);
   /// What find_container_files() says.
   Result<ContainerFiles> find_container_files(const std::string& id);
+  /// The result of connect_engine(). Reading may block.
+  Result<Fd> connect_engine(const std::string& path, std::string_view question);
   /// The result of copy_source(). Reading it does not block.
   Result<SourceCopy> copy_source(const SourceRequest& request);
   /// Files on file systems that do not answer count as missing.

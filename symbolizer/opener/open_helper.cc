@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "symbolizer/ipc/deadline.h"
 #include "symbolizer/ipc/fd_message.h"
+#include "symbolizer/opener/engine_opener.h"
 #include "symbolizer/opener/jit_file_opener.h"
 #include "symbolizer/opener/memory_opener.h"
 #include "symbolizer/process/direct_root_files.h"
@@ -39,7 +40,7 @@ static_assert(kMostSourceGroups * sizeof(std::uint32_t) + 2 * kMaxTextBytes < kM
 /// Follows an answer after the last call that a file system could block.
 constexpr char kDone = 'd';
 
-enum class Question : std::uint8_t { kModule, kJitFiles, kRootFiles, kMemory, kContainer, kSource };
+enum class Question : std::uint8_t { kModule, kJitFiles, kRootFiles, kMemory, kContainer, kSource, kEngine };
 
 std::string_view short_text(std::string_view text) { return text.substr(0, kMaxTextBytes); }
 
@@ -168,10 +169,10 @@ void answer_root_files(std::int32_t pid, std::span<const std::string> paths, con
   answer(words, fds);
 }
 
-void answer_memory(const ProcessId& process, const std::string& proc) {
-  const Result<Fd> memory = open_memory(process, proc);
-  if (!memory) return answer(memory.error());
-  const int fd = memory->get();
+/// Of a descriptor whose reading may block.
+void answer_open(const Result<Fd>& opened) {
+  if (!opened) return answer(opened.error());
+  const int fd = opened->get();
   answer(good_answer(), std::span(&fd, 1));
 }
 
@@ -238,13 +239,20 @@ bool serve(std::span<const std::byte> bytes) {
     case Question::kMemory: {
       ProcessId process;
       if (!from.number(process.pid) || !from.number(process.start_ticks) || !from.finished()) return false;
-      answer_memory(process, proc);
+      answer_open(open_memory(process, proc));
       return true;
     }
     case Question::kContainer: {
       std::string id;
       if (!from.text(id, kMaxTextBytes) || !from.finished()) return false;
       answer_container(id);
+      return true;
+    }
+    case Question::kEngine: {
+      std::string path;
+      std::string asked;
+      if (!from.text(path, kMaxTextBytes) || !from.text(asked, kMaxTextBytes) || !from.finished()) return false;
+      answer_open(connect_engine(path, asked));
       return true;
     }
     case Question::kSource: {
@@ -402,6 +410,18 @@ Result<ContainerFiles> OpenHelper::find_container_files(const std::string& id) {
   }
   if (!from.finished()) return nonsense();
   return found;
+}
+
+Result<Fd> OpenHelper::connect_engine(const std::string& path, std::string_view asked) {
+  WireWriter question;
+  question.text(proc_);
+  question.number(Question::kEngine);
+  question.text(short_text(path));
+  question.text(short_text(asked));
+  Result<Answer> answer = ask(question);
+  if (!answer) return std::move(answer).error();
+  if (answer->files.size() != 1) return nonsense();
+  return std::move(answer->files.front());
 }
 
 Result<SourceCopy> OpenHelper::copy_source(const SourceRequest& request) {

@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -45,7 +46,7 @@ class OpenHelper {
   void set_limit(std::int64_t limit_ns) { limit_ns_ = limit_ns; }
 
   /// The result of open_module(). Reading and closing the file does not block: its beginning was read, and a duplicate
-  /// closed. This and the next five fail with any code when the helper can't be used any more, see state().
+  /// closed. This and the next six fail with any code when the helper can't be used any more, see state().
   Result<Fd> open_module(const OpenRequest& request, ModuleSearch search);
   /// What find_jit_files() says.
   Result<JitFiles> find_jit_files(const ProcessId& owner);
@@ -57,6 +58,8 @@ class OpenHelper {
   Result<Fd> open_memory(const ProcessId& process);
   /// What find_container_files() says.
   Result<ContainerFiles> find_container_files(const std::string& id);
+  /// The result of connect_engine(). Reading may block.
+  Result<Fd> connect_engine(const std::string& path, std::string_view asked);
   /// The result of copy_source(). Reading it does not block.
   Result<SourceCopy> copy_source(const SourceRequest& request);
 

@@ -28,7 +28,7 @@ struct Key {
   std::string_view key;
   Part part;
 };
-/// As containerd's CRI plugin, CRI-O and the kubelet for Docker call them, and nerdctl.
+/// As containerd's CRI plugin, CRI-O and the kubelet call them, and nerdctl.
 constexpr std::array<Key, 7> kAnnotations{{{"io.kubernetes.cri.container-name", Part::kName},
                                            {"io.kubernetes.cri.sandbox-name", Part::kPod},
                                            {"io.kubernetes.cri.sandbox-namespace", Part::kNamespace},
@@ -36,12 +36,6 @@ constexpr std::array<Key, 7> kAnnotations{{{"io.kubernetes.cri.container-name", 
                                            {"io.kubernetes.pod.name", Part::kPod},
                                            {"io.kubernetes.pod.namespace", Part::kNamespace},
                                            {"nerdctl/name", Part::kName}}};
-
-std::string cleaned(std::string_view name) {
-  std::string clean = clean_name(name, kMaxContainerNameBytes);
-  std::replace(clean.begin(), clean.end(), '/', '_');
-  return clean;
-}
 
 std::string& part_of(ContainerNames& names, Part part) {
   return part == Part::kName ? names.name : part == Part::kPod ? names.pod : names.pod_namespace;
@@ -90,16 +84,20 @@ class Handler : public nlohmann::json_sax<Json> {
   bool string(string_t& value) override {
     switch (format_) {
       case ContainerFormat::kOciConfig:
-        if (depth_ == 2 && path_[0] == "annotations") take_annotation(path_[1], value);
+        if (depth_ == 2 && path_[0] == "annotations") take_container_annotation(path_[1], value, names_);
         break;
       case ContainerFormat::kDockerConfig:
+        // An engine also finds a container by its name, which may be another one's id.
+        if (depth_ == 1 && (path_[0] == "Id" || path_[0] == "ID")) is_other_ = value != id_;
         if (depth_ == 1 && path_[0] == "Name") own_name_ = value.starts_with('/') ? value.substr(1) : value;
-        if (depth_ == 3 && path_[0] == "Config" && path_[1] == "Labels") take_annotation(path_[2], value);
+        if (depth_ == 3 && path_[0] == "Config" && path_[1] == "Labels") {
+          take_container_annotation(path_[2], value, names_);
+        }
         break;
       case ContainerFormat::kContainerStorage:
         // Within the array of names depth is 3, and the key is still "names".
         if (depth_ == 2 && path_[1] == "id") entry_.is_wanted = value == id_;
-        if (depth_ == 3 && path_[1] == "names" && entry_.name.empty()) entry_.name = cleaned(value);
+        if (depth_ == 3 && path_[1] == "names" && entry_.name.empty()) entry_.name = clean_container_name(value);
         break;
     }
     return true;
@@ -107,7 +105,8 @@ class Handler : public nlohmann::json_sax<Json> {
 
   [[nodiscard]] bool is_wrong() const { return is_wrong_; }
   ContainerNames take() {
-    if (names_.name.empty()) names_.name = cleaned(own_name_);
+    if (is_other_) return {};
+    if (names_.name.empty()) names_.name = clean_container_name(own_name_);
     return std::move(names_);
   }
 
@@ -124,12 +123,6 @@ class Handler : public nlohmann::json_sax<Json> {
     return !is_wrong_;
   }
 
-  void take_annotation(std::string_view key, std::string_view value) {
-    const auto* const known =
-        std::find_if(kAnnotations.begin(), kAnnotations.end(), [&](const Key& row) { return row.key == key; });
-    if (known != kAnnotations.end()) part_of(names_, known->part) = cleaned(value);
-  }
-
   const ContainerFormat format_;
   const std::string_view id_;
   std::size_t depth_ = 0;
@@ -137,10 +130,23 @@ class Handler : public nlohmann::json_sax<Json> {
   std::string own_name_;
   Entry entry_;
   ContainerNames names_;
+  bool is_other_ = false;
   bool is_wrong_ = false;
 };
 
 }  // namespace
+
+std::string clean_container_name(std::string_view name) {
+  std::string clean = clean_name(name, kMaxContainerNameBytes);
+  std::replace(clean.begin(), clean.end(), '/', '_');
+  return clean;
+}
+
+void take_container_annotation(std::string_view key, std::string_view value, ContainerNames& names) {
+  const auto* const known =
+      std::find_if(kAnnotations.begin(), kAnnotations.end(), [&](const Key& row) { return row.key == key; });
+  if (known != kAnnotations.end()) part_of(names, known->part) = clean_container_name(value);
+}
 
 Result<ContainerNames> parse_container_file(std::string_view json, ContainerFormat format, std::string_view id) {
   if (json.size() > kMaxContainerFileBytes) return Error("it is larger than any such file");
@@ -170,8 +176,8 @@ ContainerNames parse_container_log_name(std::string_view file, std::string_view 
   const std::size_t first = file.find('_');
   const std::size_t second = first == std::string_view::npos ? first : file.find('_', first + 1);
   if (second == std::string_view::npos || file.find('_', second + 1) != std::string_view::npos) return {};
-  ContainerNames names{cleaned(file.substr(second + 1)), cleaned(file.substr(0, first)),
-                       cleaned(file.substr(first + 1, second - first - 1))};
+  ContainerNames names{clean_container_name(file.substr(second + 1)), clean_container_name(file.substr(0, first)),
+                       clean_container_name(file.substr(first + 1, second - first - 1))};
   const bool is_whole = !names.name.empty() && !names.pod.empty() && !names.pod_namespace.empty();
   return is_whole ? names : ContainerNames();
 }

@@ -14,6 +14,7 @@
 #include "symbolizer/reader/demangle.h"
 #include "symbolizer/reader/disassembler.h"
 #include "symbolizer/reader/elf_symbol_reader.h"
+#include "symbolizer/reader/engine_answer.h"
 #include "symbolizer/reader/function_rows.h"
 #include "symbolizer/reader/hotspot_reader.h"
 #include "symbolizer/reader/module_rows.h"
@@ -82,6 +83,11 @@ Result<HotSpotNames> DirectModuleReader::read_hotspot_names(ProcessMemory memory
 
 Result<ContainerNames> DirectModuleReader::read_container(int fd, ContainerFormat format, const std::string& id) {
   return read_container_file(fd, format, id);
+}
+
+Result<ContainerNames> DirectModuleReader::read_engine_answer(int connection, EngineProtocol protocol,
+                                                              const std::string& id) {
+  return symbolizer::read_engine_answer(connection, protocol, id);
 }
 
 Result<Disassembly> DirectModuleReader::disassemble(int fd, const DisassemblyQuestion& question) {

@@ -31,6 +31,7 @@ class DirectModuleReader final : public ModuleReader {
   Result<HotSpotNames> read_hotspot_names(ProcessMemory memory, const runtimes::HotSpotLayout& layout,
                                           std::uint64_t base, const HotSpotQuestion& question) override;
   Result<ContainerNames> read_container(int fd, ContainerFormat format, const std::string& id) override;
+  Result<ContainerNames> read_engine_answer(int connection, EngineProtocol protocol, const std::string& id) override;
   Result<Disassembly> disassemble(int fd, const DisassemblyQuestion& question) override;
   Result<std::vector<DemangledName>> demangle(std::span<const std::string> mangled) override;
 };

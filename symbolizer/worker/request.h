@@ -37,15 +37,17 @@ enum class RequestKind : std::uint8_t {
   kHotSpotCode,
   kHotSpotNames,
   kContainer,
+  kEngine,
   kDisassembly
 };
-inline constexpr std::size_t kRequestKinds = 14;
+inline constexpr std::size_t kRequestKinds = 15;
 
 /// For the label of a metric.
 constexpr const char* name_of(RequestKind kind) {
   constexpr std::array<const char*, kRequestKinds> kNames = {
-      "inspect", "symbols",           "lines",   "unwind_rows",  "function_rows", "jit_symbols", "demangle",
-      "runtime", "runtime_functions", "hotspot", "hotspot_code", "hotspot_names", "container",   "instructions"};
+      "inspect",      "symbols",       "lines",     "unwind_rows",       "function_rows",
+      "jit_symbols",  "demangle",      "runtime",   "runtime_functions", "hotspot",
+      "hotspot_code", "hotspot_names", "container", "container_engine",  "instructions"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -92,6 +94,7 @@ constexpr RequestLimits default_limits(RequestKind kind) {
     case RequestKind::kHotSpotNames:
       return {2 * kNsPerSecond, 2, 256 * kMebibyte, 16 * kMebibyte, 0};
     case RequestKind::kContainer:
+    case RequestKind::kEngine:
       return {2 * kNsPerSecond, 2, 256 * kMebibyte, 4096, 0};
     case RequestKind::kDisassembly:
       // 4 MiB of code take 1.5 s.
@@ -153,7 +156,7 @@ struct RequestHead {
   std::uint8_t jit_format = 0;
   /// Bit i: descriptor i comes along: ModuleFiles' module, debug, alternate; of kUnwindRows the module and kept rows;
   /// of kRuntimeFunctions and kHotSpotCode, kHotSpotNames a process's memory; of kHotSpot the module and a process's
-  /// memory.
+  /// memory; of kEngine a connection.
   std::uint8_t fd_mask = 0;
   std::uint8_t padding = 0;
   std::uint64_t size = 0;

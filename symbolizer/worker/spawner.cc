@@ -211,6 +211,12 @@ void serve(const Request& request, ModuleReader& reader, std::uint64_t max_bytes
       if (!payload.number(format) || format >= kContainerFormats || !payload.text(id, kMaxContainerNameBytes)) break;
       return answer(reader.read_container(request.fd(0), ContainerFormat{format}, id), max_bytes);
     }
+    case RequestKind::kEngine: {
+      std::uint8_t protocol = 0;
+      std::string id;
+      if (!payload.number(protocol) || protocol >= kEngineProtocols || !payload.text(id, kMaxContainerNameBytes)) break;
+      return answer(reader.read_engine_answer(request.fd(0), EngineProtocol{protocol}, id), max_bytes);
+    }
     case RequestKind::kRuntimeFunctions: {
       std::vector<RuntimeProcess> process;
       std::vector<RuntimeCode> codes;

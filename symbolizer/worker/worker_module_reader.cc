@@ -213,7 +213,9 @@ WorkerModuleReader::Attempt WorkerModuleReader::explain(WorkerExchange& exchange
                                                         RequestKind kind) const {
   using Kind = WorkerExchange::Ending::Kind;
   const RequestLimits& limits = options_.limits[static_cast<std::size_t>(kind)];
-  const char* what = kind == RequestKind::kDemangle ? " names" : " this file";
+  const char* what = kind == RequestKind::kDemangle ? " names"
+                     : kind == RequestKind::kEngine ? " the engine's answer"
+                                                    : " this file";
   const auto too_long = [&] {
     return Attempt{Outcome::kTimeout, no_answer("took longer than " + seconds_of(limits.wall_ns) + " to read" + what)};
   };
@@ -468,6 +470,20 @@ Result<std::vector<DemangledName>> WorkerModuleReader::demangle(std::span<const 
 Result<ContainerNames> WorkerModuleReader::read_container(int fd, ContainerFormat format, const std::string& id) {
   Question question{RequestKind::kContainer, {fd, -1, -1}};
   question.payload.number(format);
+  question.payload.text(id);
+  return ask<ContainerNames>(question,
+                             [](WireReader& from, ContainerNames& names) { return ValueCodec::decode(from, names); });
+}
+
+Result<ContainerNames> WorkerModuleReader::read_engine_answer(int connection, EngineProtocol protocol,
+                                                              const std::string& id) {
+  // Whoever may write to an engine is root on this host. Only the filter keeps a child from writing to its connection.
+  const Result<WorkerPtr> process = worker();
+  if (process && (*process)->hello().system_calls_error != 0) {
+    return no_answer("could write to the engine: its system calls are not filtered", EPERM);
+  }
+  Question question{RequestKind::kEngine, {connection, -1, -1}};
+  question.payload.number(protocol);
   question.payload.text(id);
   return ask<ContainerNames>(question,
                              [](WireReader& from, ContainerNames& names) { return ValueCodec::decode(from, names); });

@@ -62,6 +62,7 @@ class WorkerModuleReader final : public ModuleReader {
   Result<HotSpotNames> read_hotspot_names(ProcessMemory memory, const runtimes::HotSpotLayout& layout,
                                           std::uint64_t base, const HotSpotQuestion& question) override;
   Result<ContainerNames> read_container(int fd, ContainerFormat format, const std::string& id) override;
+  Result<ContainerNames> read_engine_answer(int connection, EngineProtocol protocol, const std::string& id) override;
 
   /// Reaps a dead worker and starts another one; tests one whose predecessor did not work. Call it periodically.
   void look_after();

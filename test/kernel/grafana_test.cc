@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "api/text/gzip.h"
-#include "api/text/protobuf_reader.h"
-#include "api/text/protobuf_writer.h"
+#include "base/protobuf_reader.h"
+#include "base/protobuf_writer.h"
 #include "test/catch.h"
 #include "test/kernel/folded_stacks.h"
 #include "test/support/child_process.h"
@@ -157,7 +157,7 @@ TEST_CASE("labels of Grafana's calls are those of the processes with samples") {
 TEST_CASE("Grafana's calls over the socket come as protocol buffers too, packed, and are refused with a code") {
   const Busy& busy = busy_program();
   std::string body;
-  api::ProtobufWriter(body)
+  ProtobufWriter(body)
       .bytes(1, "process_cpu:cpu:nanoseconds:cpu:nanoseconds")
       .bytes(2, busy.of_program())
       .number(3, static_cast<std::uint64_t>(busy.from_ms))
@@ -167,10 +167,10 @@ TEST_CASE("Grafana's calls over the socket come as protocol buffers too, packed,
   const HttpAnswer plain = call(busy.daemon, "SelectSeries", body, type);
   REQUIRE(plain.status == 200);
   CHECK(plain.content_type == "application/proto");
-  const auto series = api::ProtobufReader(plain.body).next();
+  const auto series = ProtobufReader(plain.body).next();
   REQUIRE(series.ok());
-  const auto point = api::ProtobufReader(series.value().value().bytes).next();
-  const auto value = api::ProtobufReader(point.value().value().bytes).next();
+  const auto point = ProtobufReader(series.value().value().bytes).next();
+  const auto value = ProtobufReader(point.value().value().bytes).next();
   const json in_json = ask(busy.daemon, "SelectSeries", [&] {
     json select = busy.select(busy.of_program());
     select["step"] = 10;

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "api/text/gzip.h"
-#include "api/text/protobuf_reader.h"
+#include "base/protobuf_reader.h"
 
 namespace flamed::test {
 
@@ -34,7 +34,7 @@ namespace engine_messages {
 /// visit(number, value or 0, bytes or empty) for each field.
 inline void for_each(std::string_view message,
                      const std::function<void(std::uint32_t, std::uint64_t, std::string_view)>& visit) {
-  api::ProtobufReader reader(message);
+  ProtobufReader reader(message);
   while (true) {
     const auto field = reader.next();
     if (!field.ok()) throw std::runtime_error(field.error().message());

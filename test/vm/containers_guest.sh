@@ -119,11 +119,42 @@ echo "NOTE $(cat -v answer)"
 check "without its control characters" not grep -qP '[\x00-\x09\x0b-\x1f]|\\u00(0[0-9a-f]|1[0-9a-f])|\\[bfnrt]' answer
 ctr task kill --signal KILL "$task"
 
+echo "--- engines whose files flamed does not see"
+engines=()
+for engine in docker:/run/docker.sock cri:/run/containerd/containerd.sock docker:/run/podman/podman.sock; do
+  engines+=(--container-engines "$engine")
+done
+restarts_with() { # restarts_with LINE...: of the unit
+  printf '%s\n' '[Service]' ExecStart= "ExecStart=/usr/local/bin/flamed --cpu-budget off ${engines[*]}" \
+    'InaccessiblePaths=-/var/lib/docker -/var/lib/containers -/run/containers/storage' "$@" \
+    >/etc/systemd/system/flamed.service.d/test.conf
+  systemctl daemon-reload && systemctl restart flamed && within 30 answers
+}
+log_has() { # log_has TEXT: since the last start
+  journalctl --no-pager --quiet --unit flamed "_SYSTEMD_INVOCATION_ID=$(systemctl show --property InvocationID --value flamed)" |
+    grep -qF -- "$1"
+}
+# Not by podman.socket: emulated, it takes longer to start than an engine has to answer.
+podman_serves() {
+  systemd-run --quiet --unit podman-service podman system service --time 0 unix:///run/podman/podman.sock &&
+    within 60 curl -sf -o answer --unix-socket /run/podman/podman.sock http://localhost/_ping
+}
+check "Podman has a socket" podman_serves
+check "containers get other names" eval "docker rename shop-new shop-api && podman rename shop-store shop-kept"
+check "flamed starts with engines and no further right" restarts_with
+check "it may not ask" within 60 log_has "cannot ask the container engine at /run/docker.sock: flamed may not"
+check "so there is no name" has_container "$again" "$(docker inspect --format '{{.Id}}' shop-api)"
+check "flamed starts with the right" restarts_with AmbientCapabilities=CAP_DAC_OVERRIDE CapabilityBoundingSet=CAP_DAC_OVERRIDE
+check "Docker says what its container is called" is_named "$again" shop-api
+check "Podman says what its container is called" is_named "$store" shop-kept
+check "each engine could be asked, containerd by its CRI" not log_has "cannot ask"
+
 echo "--- after all have ended"
-docker rm --force shop-new other >/dev/null
-podman rm --force --time 1 shop-store >/dev/null 2>&1
+docker rm --force shop-api other >/dev/null
+podman rm --force --time 1 shop-kept >/dev/null 2>&1
 past() { curl -sf "$url/profile?container=$1&from=now-30m&format=folded"; }
 check "Podman's container is known by its name" test -n "$(past shop-store)"
+check "so it is by the one that Podman has said" test -n "$(past shop-kept)"
 check "so is Docker's, by the name that it had when flamed was started" test -n "$(past shop-new)"
 curl -sf "$url/processes?from=now-30m" >answers
 curl -sf "$url/profile?from=now-30m" >>answers

@@ -47,6 +47,9 @@ class ForwardingReader : public ModuleReader {
   Result<ContainerNames> read_container(int fd, ContainerFormat format, const std::string& id) override {
     return direct_.read_container(fd, format, id);
   }
+  Result<ContainerNames> read_engine_answer(int connection, EngineProtocol protocol, const std::string& id) override {
+    return direct_.read_engine_answer(connection, protocol, id);
+  }
   Result<Disassembly> disassemble(int fd, const DisassemblyQuestion& question) override {
     return direct_.disassemble(fd, question);
   }

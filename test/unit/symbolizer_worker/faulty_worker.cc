@@ -111,6 +111,12 @@ const std::map<std::string, std::function<void()>>& commands() {
          static_cast<void>(::connect(0, reinterpret_cast<const sockaddr*>(&address), sizeof(address)));
        }},
       {"send elsewhere", [] { ::sendto(1, "x", 1, 0, nullptr, 0); }},
+      {"write to an engine", [] { static_cast<void>(::write(1, "x", 1)); }},
+      {"ask an engine",
+       [] {
+         const msghdr message{};
+         static_cast<void>(::sendmsg(1, &message, 0));
+       }},
       {"receive descriptors",
        [] {
          msghdr message{};

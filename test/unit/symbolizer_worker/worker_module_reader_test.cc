@@ -5,8 +5,10 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -210,13 +212,45 @@ TEST_CASE("a child can't open, connect, start, signal, trace or map anything, or
     WARN("not tried: " << reader.state().detail);
     return;
   }
-  for (const char* command : {"open", "create", "socket", "connect", "send elsewhere", "receive descriptors", "exec",
-                              "fork", "thread", "ptrace", "signal", "kill", "map code", "map a file", "make code",
-                              "lift a limit", "stop the timer", "block signals"}) {
+  for (const char* command : {"open",           "create",
+                              "socket",         "connect",
+                              "send elsewhere", "write to an engine",
+                              "ask an engine",  "receive descriptors",
+                              "exec",           "fork",
+                              "thread",         "ptrace",
+                              "signal",         "kill",
+                              "map code",       "map a file",
+                              "make code",      "lift a limit",
+                              "stop the timer", "block signals"}) {
     INFO(command);
     CHECK(error_of(reader, command).message().find("was killed by SIGSYS") != std::string::npos);
   }
   check_is_well(reader);
+  CHECK(reader.stats().starts == 1);
+}
+
+TEST_CASE(
+    "an engine's answer is read by a child that could not write to it, and an engine that hangs costs two seconds") {
+  WorkerModuleReader reader(options());
+  const std::string id(64, 'a');
+  std::array<int, 2> ends{};
+  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) == 0);
+  const Fd own(ends[0]);
+  Fd engine(ends[1]);
+  const auto ask = [&] { return reader.read_engine_answer(own.get(), EngineProtocol::kDocker, id); };
+  if (!is_filtered(reader)) {
+    CHECK(ask().error().message() == "the ELF worker could write to the engine: its system calls are not filtered");
+    return;
+  }
+  const auto begun = std::chrono::steady_clock::now();
+  CHECK(ask().error().message() == "the ELF worker took longer than 2 s to read the engine's answer");
+  CHECK(std::chrono::steady_clock::now() - begun < std::chrono::seconds(4));
+  check_is_well(reader);
+
+  const std::string answer = "HTTP/1.0 200 OK\r\n\r\n{\"Id\":\"" + id + "\",\"Name\":\"/web\"}";
+  REQUIRE(::send(engine.get(), answer.data(), answer.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(answer.size()));
+  engine.reset();
+  CHECK(ask().value() == ContainerNames{"web", "", ""});
   CHECK(reader.stats().starts == 1);
 }
 

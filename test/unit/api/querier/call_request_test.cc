@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "api/text/protobuf_reader.h"
-#include "api/text/protobuf_writer.h"
+#include "base/protobuf_reader.h"
+#include "base/protobuf_writer.h"
 #include "test/catch.h"
 
 namespace flamed::api {

@@ -10,7 +10,7 @@
 #include "api/render/render_speedscope.h"
 #include "api/render/stack_frames.h"
 #include "api/text/gzip.h"
-#include "api/text/protobuf_writer.h"
+#include "base/protobuf_writer.h"
 #include "test/catch.h"
 #include "test/unit/api/render/stack_profile_builder.h"
 

@@ -304,7 +304,7 @@ TEST_CASE("an unknown key is refused with the list of known ones") {
   CHECK(status.error().message() ==
         "line 1: unknown key 'frequency'; known are listen, token_file, frequency_hz, cpu_budget, retention, "
         "memory_budget, unwind, unwind_memory, stack_slices, waits, pressure, command_lines, runtimes, "
-        "debuginfod, history, history_size, history_age, log_level");
+        "debuginfod, container_engines, history, history_size, history_age, log_level");
 }
 
 TEST_CASE("text that is not JSON, or no object, is refused with the place or an example") {
@@ -474,6 +474,37 @@ TEST_CASE("debuginfod is off unless servers are set") {
   for (const char* bad : {"", " ", "debian.net", "ftp://debian.net", "https://a b", "https://a\\nb"}) {
     CHECK_FALSE(apply_json(std::string(R"({"debuginfod": ")") + bad + "\"}", config).ok());
   }
+}
+
+TEST_CASE("no container engine is asked unless its socket is set") {
+  using symbolizer::ContainerEngine;
+  using symbolizer::EngineProtocol;
+  Config config;
+  CHECK(config.container_engines.empty());
+  REQUIRE(
+      apply_json(R"({"container_engines": ["cri:/run/containerd/containerd.sock", "docker:/run/a:b.sock"]})", config)
+          .ok());
+  CHECK(config.container_engines ==
+        std::vector<ContainerEngine>{{EngineProtocol::kCri, "/run/containerd/containerd.sock"},
+                                     {EngineProtocol::kDocker, "/run/a:b.sock"}});
+  REQUIRE(apply_json(R"({"container_engines": "docker:/run/docker.sock"})", config).ok());
+  CHECK(config.container_engines.size() == 1);
+  REQUIRE(apply_json(R"({"container_engines": []})", config).ok());
+  CHECK(config.container_engines.empty());
+  for (const std::string& bad :
+       {std::string(), std::string("/run/docker.sock"), std::string("cri:"), std::string("cri:run/a.sock"),
+        std::string("unix:/run/a.sock"), std::string("CRI:/run/a.sock"), std::string("docker://\\u0000"),
+        "cri:/" + std::string(4096, 'a')}) {
+    CAPTURE(bad);
+    const Status status = apply_json(R"({"container_engines": [")" + bad + "\"]}", config);
+    REQUIRE_FALSE(status.ok());
+    CHECK(mentions(status.error(), "bad value"));
+  }
+  CHECK_FALSE(apply_json(R"({"container_engines": ["cri:/a", "cri:/a"]})", config).ok());
+  CHECK_FALSE(apply_json(R"({"container_engines": ["cri:/1", "cri:/2", "cri:/3", "cri:/4", "cri:/5", "cri:/6", "cri:/7",
+      "cri:/8", "cri:/9"]})",
+                         config)
+                  .ok());
 }
 
 }  // namespace

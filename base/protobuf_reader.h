@@ -11,7 +11,7 @@
 
 #include "base/result.h"
 
-namespace flamed::api {
+namespace flamed {
 
 enum class WireType : std::uint8_t {
   kVarint = 0,
@@ -45,4 +45,4 @@ class ProtobufReader {
   std::string_view rest_;
 };
 
-}  // namespace flamed::api
+}  // namespace flamed

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ProtobufWriter: appends the wire format of protocol buffers (https://protobuf.dev/programming-guides/encoding/) to a
-// string: the wire types that the schemas of pprof, Pyroscope and OpenTelemetry need.
+// string: the wire types that the schemas of pprof, Pyroscope, OpenTelemetry and the CRI need.
 #pragma once
 
 #include <bit>
@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-namespace flamed::api {
+namespace flamed {
 
 /// One thread; `out` must outlive it.
 class ProtobufWriter {
@@ -52,4 +52,4 @@ class ProtobufWriter {
   std::string& out_;
 };
 
-}  // namespace flamed::api
+}  // namespace flamed

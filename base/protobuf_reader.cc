@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "api/text/protobuf_reader.h"
+#include "base/protobuf_reader.h"
 
 #include <array>
 #include <cstddef>
 #include <utility>
 
-namespace flamed::api {
+namespace flamed {
 namespace {
 
 constexpr std::uint64_t kLargestNumber = (1U << 29U) - 1;
@@ -93,4 +93,4 @@ std::optional<std::uint64_t> ProtobufReader::fixed(std::size_t bytes) {
   return value;
 }
 
-}  // namespace flamed::api
+}  // namespace flamed
