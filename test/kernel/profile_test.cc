@@ -64,7 +64,7 @@ TEST_CASE("a known call chain is shown frame by frame, and a 2:1 split of the wo
 TEST_CASE("a program that lives in system calls shows the kernel's frames above its own") {
   const RunningDaemon& daemon = frequent_daemon();
   ChildProcess program({victim("system_calls")});
-  const std::string chain = ";main;read_zeros;entry_SYSCALL_64_after_hwframe;do_syscall_64;";
+  const std::string chain = std::string(";main;read_zeros;") + kSystemCall + ";" + kSystemCallCallee + ";";
   const FoldedStacks stacks = profile_once_seen(daemon, program.pid(), chain, 200);
   const std::uint64_t in_kernel = with(stacks, chain);
   INFO(in_kernel << " of " << total(stacks));
