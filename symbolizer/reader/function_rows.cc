@@ -104,8 +104,7 @@ class SearchTable {
 /// One reading of one file.
 class Reader {
  public:
-  Reader(ElfSections& file, const SearchTable& table)
-      : input_(file.input()), table_(table), stubs_(read_stubs(file)) {
+  Reader(ElfSections& file, const SearchTable& table) : input_(file.input()), table_(table), stubs_(read_stubs(file)) {
     for (const GElf_Phdr& segment : file.segments()) {
       if (segment.p_type != PT_LOAD || segment.p_filesz == 0) continue;
       const unwinder::CodeSegment loaded{segment.p_vaddr, segment.p_offset, segment.p_filesz};

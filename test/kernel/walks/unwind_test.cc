@@ -412,12 +412,17 @@ TEST_CASE("a stack through calls from Go to C and back is whole, frame by frame"
   CHECK(static_cast<double>(count_if(stacks, is_whole)) >= 0.99 * n - binomial_tolerance(n, 0.99));
 }
 
-TEST_CASE("with frame pointers alone the daemon says so, and that most stacks are cut short") {
+TEST_CASE("with frame pointers alone the daemon says so, and most stacks lack frames") {
   RunningDaemon daemon({"--unwind", "frame-pointers"});
   ChildProcess program({victim("chains"), "recursion", "20"});
   REQUIRE(has_samples(daemon, program.pid(), 100));
   const FoldedStacks stacks = daemon.folded(profile_of(program.pid()));
+  CHECK(with(stacks, ";main;descend;descend;") < total(stacks) / 2);
+#if defined(__x86_64__)
+  // Code of arm64 without frame pointers leaves that register alone: its callers' chain is there, and nothing tells
+  // that frames are missing.
   CHECK(count_if(stacks, is_whole) < total(stacks) / 2);
+#endif
   CHECK(daemon.get("/healthz").body.find("frame pointers alone") != std::string::npos);
 }
 
