@@ -62,6 +62,14 @@ class Reader {
     return std::move(source_);
   }
 
+  std::vector<unwinder::RuledCode> read_stubs() {
+    read_machine();
+    if (source_.machine != ElfUnwindSource::Machine::kArm64) return {};
+    for (const ElfSections::Section& section : file_.all()) note_stubs(section);
+    rule_stubs();
+    return std::move(source_.ruled_code);
+  }
+
  private:
   using Format = ElfUnwindSource::Section::Format;
 
@@ -120,15 +128,22 @@ class Reader {
         status = add_section(Format::kEhFrame, section);
       } else if (name == ".debug_frame" || name == ".zdebug_frame") {
         status = add_section(Format::kDebugFrame, section);
-      } else if (name == ".iplt" || name == ".plt" || name.substr(0, 5) == ".plt.") {
-        const bool is_code = header.sh_type == SHT_PROGBITS && (header.sh_flags & SHF_EXECINSTR) != 0;
-        if (is_code && source_.plt.size() < kMaxPltSections) {
-          source_.plt.push_back({header.sh_addr, header.sh_size, name == ".plt"});
-        }
+      } else {
+        note_stubs(section);
       }
       if (!status) return std::move(status).error().with_context(name);
     }
     return {};
+  }
+
+  void note_stubs(const ElfSections::Section& section) {
+    const GElf_Shdr& header = section.header;
+    const std::string_view name = section.name;
+    if (name != ".iplt" && name != ".plt" && name.substr(0, 5) != ".plt.") return;
+    const bool is_code = header.sh_type == SHT_PROGBITS && (header.sh_flags & SHF_EXECINSTR) != 0;
+    if (is_code && source_.plt.size() < kMaxPltSections) {
+      source_.plt.push_back({header.sh_addr, header.sh_size, name == ".plt"});
+    }
   }
 
   /// Linkers for arm64 describe no stub. Each loads an address and jumps there, and leaves the stack and lr as they
@@ -317,5 +332,7 @@ Result<ElfUnwindSource> read_elf_unwind_source(int fd) { return read_input(fd); 
 Result<ElfUnwindSource> read_elf_unwind_source(std::span<const std::byte> image) { return read_input(image); }
 
 Result<ElfUnwindSource> read_eh_frame(ElfSections& file) { return Reader(file).read_eh_frame(); }
+
+std::vector<unwinder::RuledCode> read_stubs(ElfSections& file) { return Reader(file).read_stubs(); }
 
 }  // namespace flamed::symbolizer

@@ -95,4 +95,7 @@ Result<ElfUnwindSource> read_elf_unwind_source(std::span<const std::byte> image)
 /// Only `machine`, `code` and the section .eh_frame, of an open file.
 Result<ElfUnwindSource> read_eh_frame(ElfSections& file);
 
+/// Only arm64's stubs among ElfUnwindSource::ruled_code, of an open file.
+std::vector<unwinder::RuledCode> read_stubs(ElfSections& file);
+
 }  // namespace flamed::symbolizer

@@ -15,6 +15,7 @@
 
 #include "symbolizer/elf/elf_input.h"
 #include "symbolizer/elf/elf_sections.h"
+#include "symbolizer/reader/elf_unwind_source.h"
 #include "unwinder/encoded_pointer.h"
 #include "unwinder/file_rows.h"
 #include "unwinder/rows_builder.h"
@@ -103,7 +104,7 @@ class SearchTable {
 /// One reading of one file.
 class Reader {
  public:
-  Reader(const ElfSections& file, const SearchTable& table) : input_(file.input()), table_(table) {
+  Reader(ElfSections& file, const SearchTable& table) : input_(file.input()), table_(table), stubs_(read_stubs(file)) {
     for (const GElf_Phdr& segment : file.segments()) {
       if (segment.p_type != PT_LOAD || segment.p_filesz == 0) continue;
       const unwinder::CodeSegment loaded{segment.p_vaddr, segment.p_offset, segment.p_filesz};
@@ -116,7 +117,13 @@ class Reader {
 
   [[nodiscard]] unwinder::UnwindRows rows_at(std::uint64_t offset) const {
     const std::optional<std::uint64_t> address = address_of(offset);
-    const std::optional<std::uint64_t> fde = address ? table_.find_fde(*address) : std::nullopt;
+    if (!address) return {};
+    for (const unwinder::RuledCode& stubs : stubs_) {
+      if (*address - stubs.range.address < stubs.range.size) {
+        return build({kArchitecture, {}, ranges_, 0, {&stubs, 1}}, offset);
+      }
+    }
+    const std::optional<std::uint64_t> fde = table_.find_fde(*address);
     if (!fde) return {};
     std::vector<std::byte> record = read_record(*fde);
     // The distance back to the CIE, from where the distance stands.
@@ -134,7 +141,13 @@ class Reader {
     frames.address = *fde - section.size();
     section.insert(section.end(), record.begin(), record.end());
     frames.bytes = section;
-    Result<unwinder::UnwindRows> rows = unwinder::build_rows({kArchitecture, {&frames, 1}, ranges_});
+    return build({kArchitecture, {&frames, 1}, ranges_}, offset);
+  }
+
+ private:
+  /// No rows if there are none at `offset`.
+  [[nodiscard]] unwinder::UnwindRows build(const unwinder::BuildInput& input, std::uint64_t offset) const {
+    Result<unwinder::UnwindRows> rows = unwinder::build_rows(input);
     if (rows) rows = unwinder::by_file_offset(std::move(rows).value(), code_);
     if (!rows || rows->rows.empty()) return {};
     const std::uint64_t first = rows->base + rows->rows.front().offset;
@@ -143,7 +156,6 @@ class Reader {
     return std::move(rows).value();
   }
 
- private:
   [[nodiscard]] std::optional<std::uint64_t> address_of(std::uint64_t offset) const {
     for (const unwinder::CodeSegment& segment : code_) {
       if (offset - segment.offset < segment.size) return segment.address + (offset - segment.offset);
@@ -167,6 +179,7 @@ class Reader {
 
   const ElfInput& input_;
   const SearchTable& table_;
+  std::vector<unwinder::RuledCode> stubs_;
   std::vector<unwinder::CodeSegment> loaded_, code_;
   std::vector<unwinder::AddressRange> ranges_;
 };
@@ -176,7 +189,7 @@ class Reader {
 Result<std::vector<unwinder::UnwindRows>> read_function_rows(int fd, std::span<const std::uint64_t> offsets) {
   try {
     std::vector<unwinder::UnwindRows> found(offsets.size());
-    const Result<ElfSections> file = ElfSections::open(fd);
+    Result<ElfSections> file = ElfSections::open(fd);
     if (!file) return Error(file.error());
     if (file->header().e_ident[EI_CLASS] != ELFCLASS64 || file->header().e_machine != kMachine) return found;
     const std::optional<SearchTable> table = SearchTable::find(*file);

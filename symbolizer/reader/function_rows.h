@@ -14,7 +14,7 @@
 namespace flamed::symbolizer {
 
 /// One for each file offset, in order: the rows, by file offset, of the function there, from its first byte to its
-/// last. No rows: no function is described there, or the file has no search table.
+/// last, or of arm64's stubs there. No rows: no function is described there, or the file has no search table.
 Result<std::vector<unwinder::UnwindRows>> read_function_rows(int fd, std::span<const std::uint64_t> offsets);
 
 }  // namespace flamed::symbolizer

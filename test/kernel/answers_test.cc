@@ -426,7 +426,7 @@ TEST_CASE("selections add up to the whole") {
     CHECK(kernel > 0);
     CHECK(user + kernel - count_if(both, in_both) == total(both));
     CHECK(total(both) == total(daemon.folded("/profile?format=folded&" + pid_query(reader.pid()) + closed)));
-    CHECK(with(both, ";main;read_zeros;--;entry_SYSCALL_64_after_hwframe_[k];") > 0);
+    CHECK(with(both, std::string(";main;read_zeros;--;") + kSystemCall + "_[k];") > 0);
   }
   {
     INFO("a tree of processes");

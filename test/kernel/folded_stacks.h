@@ -15,6 +15,15 @@ namespace flamed::test {
 
 using FoldedStacks = std::map<std::string, std::uint64_t>;
 
+/// The kernel's functions at the entry of a system call.
+#if defined(__aarch64__)
+inline constexpr const char* kSystemCall = "el0t_64_sync";
+inline constexpr const char* kSystemCallCallee = "el0t_64_sync_handler";
+#else
+inline constexpr const char* kSystemCall = "entry_SYSCALL_64_after_hwframe";
+inline constexpr const char* kSystemCallCallee = "do_syscall_64";
+#endif
+
 /// The path of a victim in the folder that FLAMED_VICTIMS names.
 std::string victim(const std::string& name);
 

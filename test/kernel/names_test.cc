@@ -292,7 +292,7 @@ TEST_CASE("a program that exists only in its own mount namespace is named, and s
 TEST_CASE("the kernel's functions are named below the program's") {
   RunningDaemon& daemon = frequent_daemon();
   ChildProcess program({victim("system_calls")});
-  check_frames(daemon, program.pid(), {{"entry_SYSCALL_64_after_hwframe", "kernel"}, {"do_syscall_64", "kernel"}}, 0.5);
+  check_frames(daemon, program.pid(), {{kSystemCall, "kernel"}, {kSystemCallCallee, "kernel"}}, 0.5);
 }
 
 TEST_CASE("a BPF program has its own name, at every place in its code") {

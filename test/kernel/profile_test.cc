@@ -64,13 +64,21 @@ TEST_CASE("a known call chain is shown frame by frame, and a 2:1 split of the wo
 TEST_CASE("a program that lives in system calls shows the kernel's frames above its own") {
   const RunningDaemon& daemon = frequent_daemon();
   ChildProcess program({victim("system_calls")});
-  const std::string chain = ";main;read_zeros;entry_SYSCALL_64_after_hwframe;do_syscall_64;";
+  const std::string chain = std::string(";main;read_zeros;") + kSystemCall + ";" + kSystemCallCallee + ";";
   const FoldedStacks stacks = profile_once_seen(daemon, program.pid(), chain, 200);
   const std::uint64_t in_kernel = with(stacks, chain);
-  INFO(in_kernel << " of " << total(stacks));
+  std::string listed;
+  for (const auto& [stack, count] : stacks) listed += "\n  " + std::to_string(count) + "  " + stack;
+  INFO(in_kernel << " of " << total(stacks) << listed);
   CHECK(static_cast<double>(in_kernel) >= 0.95 * static_cast<double>(total(stacks)));
   // The whole stack of most samples: the read of /dev/zero, down to the clearing of the memory.
-  CHECK(with(stacks, "vfs_read;read_iter_zero") + with(stacks, "vfs_read;read_zero") > in_kernel / 2);
+  const std::uint64_t in_read = with(stacks, "vfs_read;read_iter_zero") + with(stacks, "vfs_read;read_zero");
+#if defined(__aarch64__)
+  // There the kernel's own walk lacks the caller of a leaf function, such as the one that clears the memory.
+  CHECK(in_read + with(stacks, ";vfs_read;__arch_clear_user;") > in_kernel / 2);
+#else
+  CHECK(in_read > in_kernel / 2);
+#endif
 }
 
 TEST_CASE("every sample of two busy threads is accounted for, and their sum is the kernel's CPU time") {

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# Inside of the virtual machine: what its test scripts share. Each prints PASS and FAIL lines, and END.
-exec >/dev/ttyS1 2>&1
+# Inside of the virtual machine: what its test scripts share. Each prints PASS and FAIL lines, and END, on the second serial
+# line or on `line`.
+exec >"${line:-/dev/ttyS1}" 2>&1
 cd /opt/flamed-tests || exit 1
 readonly url=http://127.0.0.1:9090
 

@@ -29,17 +29,24 @@ make_disk_of() { # make_disk_of TREE DISK
   mke2fs -q -t ext4 -d "$1" "$2" "$(($(du -sm "$1" | cut -f1) * 5 / 4 + 1024))M"
 }
 
-boot() { # boot DISK KERNEL INITRD LOG: until the guest ends
-  local status=0 stretch arguments limit_s
-  # The number of processes that share a CPU here stretches the guest's one short time limit, and that of the whole run.
-  stretch=$(awk -v cpus="$(nproc)" '{ print ($1 > cpus ? int($1 / cpus + 0.5) : 1) }' /proc/loadavg)
+# The number of processes that share a CPU here stretches the guest's short time limits, and that of a whole run.
+stretch() { awk -v cpus="$(nproc)" '{ print ($1 > cpus ? int($1 / cpus + 0.5) : 1) }' /proc/loadavg; }
+
+emulate() { # emulate LIMIT_S LOG COMMAND...: until the guest ends
+  local limit_s=$1 log=$2 status=0
+  shift 2
+  timeout --kill-after=5 "$limit_s" "$@" || status=$?
+  ((status == 0)) || echo "FAIL the machine did not end by itself within $limit_s s (status $status)" >>"$log"
+}
+
+boot() { # boot DISK KERNEL INITRD LOG
+  local stretch arguments
+  stretch=$(stretch)
   arguments="root=/dev/vda rw console=ttyS0 loglevel=4 no_timer_check panic=-1 systemd.mask=serial-getty@ttyS0.service"
   arguments+=" flamed.stretch=$stretch"
-  limit_s=$((boot_limit_s * stretch))
-  timeout --kill-after=5 "$limit_s" qemu-system-x86_64 "${machine[@]}" -kernel "$2" -initrd "$3" -append "$arguments" \
+  emulate $((boot_limit_s * stretch)) "$4" qemu-system-x86_64 "${machine[@]}" -kernel "$2" -initrd "$3" -append "$arguments" \
     -drive "file=$1,format=raw,if=virtio,cache=unsafe" -device virtio-rng-pci \
-    -serial "file:$4.console" -serial "file:$4" || status=$?
-  ((status == 0)) || echo "FAIL the machine did not end by itself within $limit_s s (status $status)" >>"$4"
+    -serial "file:$4.console" -serial "file:$4"
 }
 
 # Whether the guest came to its end, and nothing failed there. Prints what it said.
