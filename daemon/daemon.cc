@@ -80,6 +80,7 @@
 #include "symbolizer/names/module_symbolizer.h"
 #include "symbolizer/names/runtime_functions.h"
 #include "symbolizer/opener/guarded_opener.h"
+#include "symbolizer/process/cgroup_tree.h"
 #include "symbolizer/process/module_table.h"
 #include "symbolizer/process/process_details.h"
 #include "symbolizer/process/process_tracker.h"
@@ -113,10 +114,14 @@ std::size_t raise_open_file_limit() {
   return limit.rlim_cur > 2 * kOtherDescriptors ? limit.rlim_cur - kOtherDescriptors : limit.rlim_cur / 2;
 }
 
-/// Where the unified hierarchy of cgroups is mounted, which differs if the host also uses cgroup v1.
-std::string unified_cgroups() {
+/// Where the unified hierarchy of cgroups is, which differs if the host also uses cgroup v1.
+symbolizer::CgroupTree unified_cgroups() {
   constexpr const char* kBeside = "/sys/fs/cgroup/unified";
-  return ::access(kBeside, F_OK) == 0 ? kBeside : "/sys/fs/cgroup";
+  const std::string mount = ::access(kBeside, F_OK) == 0 ? kBeside : "/sys/fs/cgroup";
+  Result<symbolizer::CgroupTree> tree = symbolizer::find_cgroup_tree("/proc", mount);
+  if (tree) return std::move(*tree);
+  spdlog::warn("paths of control groups are relative to that of this container: {}", tree.error().message());
+  return {mount};
 }
 
 /// Samples that wait for rows are looked at this often.

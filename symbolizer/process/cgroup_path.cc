@@ -16,6 +16,8 @@ constexpr std::size_t kLongestUnit = 255;
 constexpr std::array<std::string_view, 5> kUnitSuffixes{".service", ".scope", ".socket", ".mount", ".swap"};
 /// Hierarchies of cgroup v1 that show containers, best first; "name=systemd" has the units.
 constexpr std::array<std::string_view, 4> kHierarchies{"name=systemd", "memory", "pids", "cpu"};
+/// The kernel's step out of a cgroup namespace (kernfs_path_from_node()). No cgroup is called so.
+constexpr std::string_view kUp = "/..";
 
 /// Takes the part up to `separator` off the front of `text`, with the separator.
 std::string_view take_until(std::string_view& text, char separator) {
@@ -110,6 +112,22 @@ CgroupLine parse_proc_cgroup(std::string_view text) {
   if (!unified.path.empty()) return unified;
   const auto root = std::find_if(older.begin(), older.end(), [](std::string_view path) { return !path.empty(); });
   return root == older.end() ? CgroupLine{} : CgroupLine{*root, false};
+}
+
+std::size_t levels_above(std::string_view path) {
+  std::size_t levels = 0;
+  for (; path == kUp || path.starts_with("/../"); path.remove_prefix(kUp.size())) ++levels;
+  return levels;
+}
+
+std::string path_in_hierarchy(std::string_view own, std::string_view path) {
+  if (own.empty()) return std::string(path);
+  const std::size_t levels = levels_above(path);
+  path.remove_prefix(levels * kUp.size());
+  for (std::size_t i = 0; i < levels && !own.empty(); ++i) own = own.substr(0, own.rfind('/'));
+  if (path == "/") path = {};
+  std::string whole = std::string(own) + std::string(path);
+  return whole.empty() ? "/" : whole;
 }
 
 CgroupNames parse_cgroup_path(std::string_view path) {

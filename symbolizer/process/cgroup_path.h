@@ -5,6 +5,7 @@
 // Users who may create cgroups choose their names, so the path proves neither.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -18,6 +19,13 @@ struct CgroupLine {
   bool unified = false;
 };
 CgroupLine parse_proc_cgroup(std::string_view text);
+
+/// How many levels a path leads up from the root of a cgroup namespace: 2 for "/../../system.slice".
+std::size_t levels_above(std::string_view path);
+
+/// The path in the hierarchy of one that is relative to the root `own` of a cgroup namespace: with "/a/b", "/../c" is
+/// "/a/c". If `own` is empty, `path` is that already.
+std::string path_in_hierarchy(std::string_view own, std::string_view path);
 
 struct CgroupNames {
   /// The innermost systemd unit that is not a slice: "nginx.service", "docker-<id>.scope", or, of a user's own manager,

@@ -51,16 +51,15 @@ std::shared_ptr<const Cgroup> ProcessDetails::cgroup(std::uint64_t cgroup_id, Pr
   Buffer buffer;
   const CgroupLine line = parse_proc_cgroup(read_once(proc_path(proc_, id.pid, "cgroup"), buffer));
   if (line.path.empty()) return nullptr;
-  // The id of a cgroup is the inode number of its directory. It differs if the pid was reused, the process was moved,
-  // or the path is relative to a cgroup namespace.
+  const std::string path = path_in_hierarchy(line.unified ? cgroups_.own : "", line.path);
+  // The id of a cgroup is the inode number of its directory. It differs if the pid was reused or the process was moved.
   struct stat status {};
-  const bool is_that_one = line.unified && cgroup_id != 0 &&
-                           ::stat((cgroups_ + std::string(line.path)).c_str(), &status) == 0 &&
+  const bool is_that_one = line.unified && cgroup_id != 0 && ::stat((cgroups_.mount + path).c_str(), &status) == 0 &&
                            status.st_ino == cgroup_id;
   if (!is_that_one && !is_still(id)) return nullptr;
-  CgroupNames names = parse_cgroup_path(line.path);
+  CgroupNames names = parse_cgroup_path(path);
   auto cgroup = std::make_shared<Cgroup>();
-  cgroup->path = clean_name(line.path);
+  cgroup->path = clean_name(path);
   cgroup->unit = clean_name(names.unit);
   cgroup->container = clean_name(names.container);
   if (is_that_one) {

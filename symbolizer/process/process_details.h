@@ -13,6 +13,7 @@
 #include <unordered_map>
 
 #include "base/identity.h"
+#include "symbolizer/process/cgroup_tree.h"
 #include "symbolizer/process/command_line.h"
 
 namespace flamed::symbolizer {
@@ -31,9 +32,9 @@ struct ProcessDetail {
 
 class ProcessDetails {
  public:
-  /// `proc` is where procfs is mounted, `cgroups` the unified hierarchy.
+  /// `proc` is where procfs is mounted.
   explicit ProcessDetails(CommandLines command_lines, std::string proc = "/proc",
-                          std::string cgroups = "/sys/fs/cgroup")
+                          CgroupTree cgroups = {"/sys/fs/cgroup"})
       : command_lines_(command_lines), proc_(std::move(proc)), cgroups_(std::move(cgroups)) {}
 
   /// Reads status, cmdline and, last, stat, which shows that the pid is still the same process: nine system calls, six
@@ -56,7 +57,7 @@ class ProcessDetails {
 
   const CommandLines command_lines_;
   const std::string proc_;
-  const std::string cgroups_;
+  const CgroupTree cgroups_;
   std::unordered_map<std::uint64_t, std::shared_ptr<const Cgroup>> by_id_;
 };
 

@@ -95,7 +95,7 @@ class Pipeline {
   symbolizer::ProcessTracker processes{modules, clock, kNoProc};
   test::FakeUnwindMaps maps;
   daemon::UnwindPublisher publisher{maps, 128U << 20, clock};
-  symbolizer::ProcessDetails details{symbolizer::CommandLines::kFull, kNoProc, kNoProc};
+  symbolizer::ProcessDetails details{symbolizer::CommandLines::kFull, kNoProc, {kNoProc}};
   daemon::Ingest ingest{processes, details, modules, store, clock, {.unwind = &publisher}};
 
  private:

@@ -114,5 +114,24 @@ TEST_CASE("the path comes from the unified hierarchy, or from cgroup v1 if that 
   CHECK(parse_proc_cgroup("garbage\n::\n0:\n0::relative\n").path.empty());
 }
 
+TEST_CASE("a path that is relative to a cgroup namespace leads up as far as it says") {
+  CHECK(levels_above("/") == 0);
+  CHECK(levels_above("/system.slice") == 0);
+  CHECK(levels_above("/..") == 1);
+  CHECK(levels_above("/../../init.scope") == 2);
+  CHECK(levels_above("/..a") == 0);
+}
+
+TEST_CASE("a path that is relative to a cgroup namespace is found in the hierarchy") {
+  CHECK(path_in_hierarchy("", "/../x") == "/../x");
+  CHECK(path_in_hierarchy("/kubepods/pod1/flamed", "/") == "/kubepods/pod1/flamed");
+  CHECK(path_in_hierarchy("/kubepods/pod1/flamed", "/inner") == "/kubepods/pod1/flamed/inner");
+  CHECK(path_in_hierarchy("/kubepods/pod1/flamed", "/..") == "/kubepods/pod1");
+  CHECK(path_in_hierarchy("/kubepods/pod1/flamed", "/../../pod2/web") == "/kubepods/pod2/web");
+  CHECK(path_in_hierarchy("/kubepods/pod1/flamed", "/../../../init.scope") == "/init.scope");
+  CHECK(path_in_hierarchy("/kubepods/pod1/flamed", "/../../..") == "/");
+  CHECK(path_in_hierarchy("/a", "/../../../b") == "/b");
+}
+
 }  // namespace
 }  // namespace flamed::symbolizer

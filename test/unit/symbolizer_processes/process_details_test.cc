@@ -33,7 +33,7 @@ struct Fixture {
 
   test::FakeProc proc;
   test::TemporaryDirectory cgroups;
-  ProcessDetails details{CommandLines::kFull, proc.path(), cgroups.path().string()};
+  ProcessDetails details{CommandLines::kFull, proc.path(), {cgroups.path().string()}};
 };
 
 TEST_CASE("a process is described by its effective user and its command line") {
@@ -99,6 +99,58 @@ TEST_CASE("a cgroup's name is made safe to print") {
   REQUIRE(cgroup != nullptr);
   CHECK(cgroup->path == "/evil\uFFFD[2J.service");
   CHECK(cgroup->unit == "evil\uFFFD[2J.service");
+}
+
+struct NamespaceFixture : Fixture {
+  NamespaceFixture() {
+    // Process 1 has the host's mount, from the hierarchy's root on. The container's own begins at its own group.
+    for (const char* group : {"kubepods/pod1/flamed", "kubepods/pod1/other", "kubepods/pod2/web", "system.slice/a"}) {
+      std::filesystem::create_directories(hosts + "/" + group);
+    }
+    std::filesystem::create_directory_symlink(hosts + "/kubepods/pod1/flamed", mount);
+    put(1, "/../../../init.scope");
+  }
+
+  const std::string mount = cgroups.path("mount");
+  const std::string hosts = proc.directory().path("1/root") + mount;
+};
+
+TEST_CASE("in a cgroup namespace cgroups have their paths in the host's hierarchy") {
+  NamespaceFixture f;
+  const Result<CgroupTree> tree = find_cgroup_tree(f.proc.path(), f.mount);
+  REQUIRE(tree);
+  CHECK(tree->mount == f.hosts);
+  CHECK(tree->own == "/kubepods/pod1/flamed");
+
+  ProcessDetails details(CommandLines::kFull, f.proc.path(), *tree);
+  struct stat status {};
+  REQUIRE(::stat((f.hosts + "/kubepods/pod2/web").c_str(), &status) == 0);
+  f.put(100, "/../../pod2/web");
+  const auto web = details.cgroup(status.st_ino, {100, 5000});
+  REQUIRE(web != nullptr);
+  CHECK(web->path == "/kubepods/pod2/web");
+  CHECK(details.cgroup(status.st_ino, {4711, 1}) == web);
+}
+
+TEST_CASE("outside of a cgroup namespace the hierarchy is what is mounted") {
+  NamespaceFixture f;
+  f.put(1, "/init.scope");
+  const Result<CgroupTree> tree = find_cgroup_tree(f.proc.path(), f.mount);
+  REQUIRE(tree);
+  CHECK(tree->mount == f.mount);
+  CHECK(tree->own.empty());
+}
+
+TEST_CASE("a cgroup namespace whose root is not found is an error") {
+  NamespaceFixture f;
+  SECTION("it is not among those of process 1") {
+    std::filesystem::remove_all(f.hosts + "/kubepods/pod1");
+    std::filesystem::remove(f.mount);
+    std::filesystem::create_directory(f.mount);
+  }
+  SECTION("it is at another level") { f.put(1, "/../init.scope"); }
+  SECTION("process 1 can't be looked into") { std::filesystem::remove_all(f.proc.directory().path("1/root")); }
+  CHECK_FALSE(find_cgroup_tree(f.proc.path(), f.mount));
 }
 
 }  // namespace

@@ -76,7 +76,7 @@ struct Pipeline {
   store::Store store{{}, clock, 10 * kNsPerMs};
   symbolizer::ModuleTable modules{100, clock};
   symbolizer::ProcessTracker processes{modules, clock, proc.path()};
-  symbolizer::ProcessDetails details{symbolizer::CommandLines::kFull, proc.path(), proc.path()};
+  symbolizer::ProcessDetails details{symbolizer::CommandLines::kFull, proc.path(), {proc.path()}};
   Ingest ingest{processes, details, modules, store, clock, {}};
 };
 

@@ -108,7 +108,7 @@ struct Pipeline {
   symbolizer::ProcessTracker processes{modules, clock, proc.path()};
   test::FakeUnwindMaps maps;
   UnwindPublisher publisher{maps, 1U << 20, clock};
-  symbolizer::ProcessDetails details{symbolizer::CommandLines::kFull, proc.path(), proc.path()};
+  symbolizer::ProcessDetails details{symbolizer::CommandLines::kFull, proc.path(), {proc.path()}};
   test::SliceRing ring;
   StackSlices slices;
   std::vector<std::int32_t> read_again;
