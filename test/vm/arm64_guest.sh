@@ -69,7 +69,7 @@ stacks_are_whole() { # stacks_are_whole COMMAND...
   local program=$! status=0 all whole
   within 300 has_samples "$program" || status=1
   # shellcheck disable=SC2016  # awk's fields.
-  read -r all whole < <(folded "$program" | awk '{ all += $NF } !/^\[/ { whole += $NF } END { print all + 0, whole + 0 }')
+  read -r all whole < <(folded "$program" | awk '{ all += $NF } !/^\[(truncated|guessed)/ { whole += $NF } END { print all + 0, whole + 0 }')
   echo "NOTE $1 of Debian 13: $whole of $all stacks whole"
   ((status == 0 && whole * 100 >= all * 97)) || {
     folded "$program" | awk '{ print $NF, $0 }' | sort -rn | head -n 8 | cut -c 1-240
