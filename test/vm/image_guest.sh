@@ -181,7 +181,8 @@ is_worth CHECKPOINT_RESTORE deleted
 is_worth SYSLOG health kernel
 is_worth SETUID worker
 is_worth SETGID worker
-is_worth appArmorProfile host container private deleted group
+# Containers of the same engine have the same profile, which lets them look at each other.
+is_worth appArmorProfile host private deleted group
 is_worth hostPID host container private deleted group name kept
 is_worth /var/lib/flamed health past
 is_worth /var/cache/flamed kept
