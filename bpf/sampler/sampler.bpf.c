@@ -290,7 +290,7 @@ static __always_inline int prepare_walk(struct workspace* work, const struct use
 /*
  * The runtime of a process without tables, by its program's file: so that programs which end within a moment have their
  * functions. Returns 1 if the daemon need not be notified of the process: on a host that builds, notices of processes
- * that had ended by the time cost more than their samples.
+ * that have ended by then cost more than their samples.
  */
 static __always_inline int find_program(struct workspace* work, struct mm_struct* memory) {
   struct walk* walk = &work->walk;

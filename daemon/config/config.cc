@@ -301,8 +301,7 @@ constexpr std::array<Setting, 19> kSettings{{
     {"container_engines", "--container-engines", "SOCKET",
      "cri:/PATH or docker:/PATH, asked for names of containers, may be repeated; none by default",
      "cri: or docker: and the absolute path of a socket, such as cri:/run/containerd/containerd.sock; at most 8 "
-     "different "
-     "ones",
+     "different ones",
      set_container_engines, is_different<&Config::container_engines>, clear_container_engines},
     {"history", "--history", "FOLDER", "minutes on disk, or off; default: of the service, /var/lib/flamed/history",
      "off, or the absolute path of a folder", set_history, is_different<&Config::history_folder>},

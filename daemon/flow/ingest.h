@@ -45,7 +45,7 @@ class Ingest {
     ThreadCensus* census = nullptr;                          ///< null: waiting threads are not visited
     JavaStacks* java = nullptr;                              ///< null: Java methods are not shown
     CodeHeaps* code = nullptr;                               ///< null: code that JVMs make is not read
-    KnownPrograms* programs = nullptr;                       ///< null: no stack is walked late
+    KnownPrograms* programs = nullptr;                       ///< null: there are no unwind tables
     symbolizer::RuntimeFunctions* functions = nullptr;       ///< null: no stack has names in it
     ContainerNamer* containers = nullptr;                    ///< null: containers have no names but their ids
     std::function<void(std::int32_t tid)> thread_started{};  ///< empty: nobody wants to know

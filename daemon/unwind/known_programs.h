@@ -36,7 +36,7 @@ class KnownPrograms {
 
   /// A process of the program has ended, and its stacks could be walked without tables: from now on the daemon is not
   /// notified of those that have just begun. `needs_notice`: it had a runtime in a library, whose functions have to be
-  /// read while the process runs. Then it is notified for ever.
+  /// read while the process runs. Then the daemon is always notified.
   void has_ended(const symbolizer::FileKey& file, bool needs_notice);
 
   /// Half of the table. When there are more, all are met anew: files of programs come and go.

@@ -22,32 +22,13 @@ die() {
 # shellcheck source=test/vm/machine.sh
 source "$here/machine.sh"
 
-((EUID == 0)) || die "this needs root"
-for tool in mmdebstrap unshare qemu-system-x86_64 mke2fs python3; do
-  command -v "$tool" >/dev/null || die "this needs $tool: apt-get install mmdebstrap qemu-system-x86 e2fsprogs python3"
-done
+need_root_and_tools
 [[ -x $build_dir/flamed ]] || die "nothing is built in $build_dir: run ./dev build first"
 
 mkdir -p "$work_dir"
-packages=systemd,systemd-sysv,dbus,udev,kmod,initramfs-tools,zstd,curl,procps,linux-image-cloud-amd64
-packages+=,docker.io,containerd,podman,apparmor,busybox-static,$(libraries_of "$build_dir/flamed" | paste -sd,)
-base=$work_dir/base-$(echo "$suite $packages" | sha256sum | cut -c1-12).tar
-if [[ ! -e $base ]]; then
-  rm -f "$work_dir"/base-*.tar
-  "$here/../support/apt_sources.py" "$suite" >"$work_dir/sources.list"
-  # mmdebstrap mounts /proc, /sys and /dev into the tree, in a mount namespace of its own, so that a later removal here
-  # can't reach them. Only the tar file leaves it.
-  # shellcheck disable=SC2016  # mmdebstrap's shell expands these.
-  unshare --mount --propagation private -- mmdebstrap --mode=root --variant=minbase --include="$packages" \
-    --customize-hook='rm -rf "$1"/var/cache/apt/archives/*.deb "$1"/var/lib/apt/lists/*' \
-    "$suite" "$work_dir/new.tar" "$work_dir/sources.list"
-  mv "$work_dir/new.tar" "$base"
-fi
-
+packages=docker.io,containerd,podman,apparmor,busybox-static,$(libraries_of "$build_dir/flamed" | paste -sd,)
 readonly tree=$work_dir/tree
-rm -rf --one-file-system "$tree"
-mkdir -p "$tree"
-tar -C "$tree" -xf "$base"
+make_bootable_tree "$suite" "$packages" "$work_dir" "$tree"
 DESTDIR=$tree meson install -C "$build_dir" --no-rebuild --quiet
 chroot "$tree" systemd-sysusers
 mkdir -p "$tree/opt/flamed-tests"

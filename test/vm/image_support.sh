@@ -9,33 +9,13 @@ readonly work_dir=$build_dir/vm-image
 readonly engines_suite=trixie
 
 check_tools() {
-  ((EUID == 0)) || die "this needs root"
-  for tool in mmdebstrap unshare qemu-system-x86_64 mke2fs python3; do
-    command -v "$tool" >/dev/null || die "this needs $tool: apt-get install mmdebstrap qemu-system-x86 e2fsprogs python3"
-  done
+  need_root_and_tools
   python3 -c 'import yaml' 2>/dev/null || die "this needs Python's yaml: apt-get install python3-yaml"
   mkdir -p "$work_dir"
 }
 
-# A tree with Docker and containerd; kept until the list changes.
 make_engines_tree() { # make_engines_tree TREE
-  local packages=systemd,systemd-sysv,dbus,udev,kmod,initramfs-tools,zstd,curl,procps,linux-image-cloud-amd64 base
-  packages+=,docker.io,docker-cli,containerd,apparmor,busybox-static
-  base=$work_dir/base-$(echo "$engines_suite $packages" | sha256sum | cut -c1-12).tar
-  if [[ ! -e $base ]]; then
-    rm -f "$work_dir"/base-*.tar
-    "$here/../support/apt_sources.py" "$engines_suite" >"$work_dir/sources.list"
-    # mmdebstrap mounts /proc, /sys and /dev into the tree, in a mount namespace of its own, so that a later removal here
-    # can't reach them. Only the tar file leaves it.
-    # shellcheck disable=SC2016  # mmdebstrap's shell expands these.
-    unshare --mount --propagation private -- mmdebstrap --mode=root --variant=minbase --include="$packages" \
-      --customize-hook='rm -rf "$1"/var/cache/apt/archives/*.deb "$1"/var/lib/apt/lists/*' \
-      "$engines_suite" "$work_dir/new.tar" "$work_dir/sources.list"
-    mv "$work_dir/new.tar" "$base"
-  fi
-  rm -rf --one-file-system "$1"
-  mkdir -p "$1"
-  tar -C "$1" -xf "$base"
+  make_bootable_tree "$engines_suite" docker.io,docker-cli,containerd,apparmor,busybox-static "$work_dir" "$1"
 }
 
 # The image's files, kept until the package or the recipe changes; its name is printed.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# The emulated machine, for scripts that boot it and have `here`, this folder.
+# The emulated machine, for scripts that boot it and have `here`, this folder, and die().
 
 # shellcheck disable=SC2154  # see above
 readonly boot_limit_s=${VM_LIMIT_S:-1500}
@@ -16,6 +16,34 @@ readonly machine=(-accel "tcg,thread=multi" -cpu "max,-cx16" -smp 2 -m 2048 -nod
 libraries_of() { # libraries_of PROGRAM...
   ldd "$@" | awk '$2 == "=>" { print $3 }' | sort -u | xargs -n 1 readlink -f | sed 's|.*/|*/|' |
     xargs dpkg-query --search | sed -n "\|/debug/|d; s/:$(dpkg --print-architecture): .*//p" | sort -u
+}
+
+need_root_and_tools() {
+  ((EUID == 0)) || die "this needs root"
+  local tool
+  for tool in mmdebstrap unshare qemu-system-x86_64 mke2fs python3; do
+    command -v "$tool" >/dev/null || die "this needs $tool: apt-get install mmdebstrap qemu-system-x86 e2fsprogs python3"
+  done
+}
+
+# A tree of a Debian release that boots, with more packages. What they unpack to is kept in FOLDER until the list changes.
+make_bootable_tree() { # make_bootable_tree SUITE PACKAGES FOLDER TREE: PACKAGES with commas
+  local packages=systemd,systemd-sysv,dbus,udev,kmod,initramfs-tools,zstd,curl,procps,linux-image-cloud-amd64,$2 base
+  base=$3/base-$(echo "$1 $packages" | sha256sum | cut -c1-12).tar
+  if [[ ! -e $base ]]; then
+    rm -f "$3"/base-*.tar
+    "$here/../support/apt_sources.py" "$1" >"$3/sources.list"
+    # mmdebstrap mounts /proc, /sys and /dev into the tree, in a mount namespace of its own, so that a later removal here
+    # can't reach them. Only the tar file leaves it.
+    # shellcheck disable=SC2016  # mmdebstrap's shell expands these.
+    unshare --mount --propagation private -- mmdebstrap --mode=root --variant=minbase --include="$packages" \
+      --customize-hook='rm -rf "$1"/var/cache/apt/archives/*.deb "$1"/var/lib/apt/lists/*' \
+      "$1" "$3/new.tar" "$3/sources.list"
+    mv "$3/new.tar" "$base"
+  fi
+  rm -rf --one-file-system "$4"
+  mkdir -p "$4"
+  tar -C "$4" -xf "$base"
 }
 
 # A disk of the tree, which runs /opt/flamed-tests/guest.sh once it is up. Sparse; 1 GiB is left for journals and the
