@@ -146,9 +146,10 @@ has_only_its_rights() {
 ends_in_time() {
   local began
   began=$(now_ms)
+  # After 10 s it kills, and the status is another one.
   docker stop flamed >/dev/null || return 1
   echo "NOTE it ended within $(($(now_ms) - began)) ms"
-  (($(now_ms) - began < 8000 * ${stretch:-1})) && [[ $(docker inspect --format '{{.State.ExitCode}}' flamed) == 0 ]] &&
+  [[ $(docker inspect --format '{{.State.ExitCode}}' flamed) == 0 ]] &&
     docker logs flamed 2>&1 | grep -q 'samples taken = '
 }
 has_no_helpers() { ! pgrep --full '^flamed: ' >/dev/null; }
