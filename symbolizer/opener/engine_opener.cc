@@ -2,16 +2,16 @@
 #include "symbolizer/opener/engine_opener.h"
 
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
+
+#include "symbolizer/process/root_directory.h"
 
 namespace flamed::symbolizer {
 namespace {
@@ -21,13 +21,14 @@ bool is_trusted(uid_t user) { return user == 0 || user == ::geteuid(); }
 }  // namespace
 
 Result<Fd> connect_engine(const std::string& path, std::string_view question) {
-  open_how how{};
-  how.flags = O_PATH | O_CLOEXEC;
-  how.resolve = RESOLVE_NO_SYMLINKS;
-  const Fd place(static_cast<int>(::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof(how))));
-  if (!place && errno == ELOOP) return Error("its path has a symbolic link: name what it leads to", ELOOP);
+  const Result<RootDirectory> root = RootDirectory::open("/");
+  if (!root) return root.error();
+  const Result<Fd> place = root->find(path, RootDirectory::Links::kRefused);
+  if (!place && place.error().code() == ELOOP)
+    return Error("its path has a symbolic link: name what it leads to", ELOOP);
+  if (!place) return place.error();
   struct stat status {};
-  if (!place || ::fstat(place.get(), &status) != 0) return Error::from_errno("open");
+  if (::fstat(place->get(), &status) != 0) return Error::from_errno("stat");
   if (!S_ISSOCK(status.st_mode)) return Error("it is no socket", ENOTSOCK);
   if (!is_trusted(status.st_uid)) return Error("it is not root's but of user " + std::to_string(status.st_uid), EPERM);
 
@@ -36,7 +37,7 @@ Result<Fd> connect_engine(const std::string& path, std::string_view question) {
   // Not by the path, which could lead elsewhere by now and may be longer than an address.
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  std::snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d", place.get());
+  std::snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d", place->get());
   if (::connect(connection.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
     if (errno == EAGAIN) return Error("it takes no more connections", EBUSY);
     if (errno != EACCES) return Error::from_errno("connect");

@@ -127,7 +127,7 @@ Result<JitFilePtr> finish(JitFormat format, const std::string& path, const Fd& f
 }
 
 Result<JitFilePtr> open_perf_map(const RootDirectory& root, const std::string& path, const ProcessStatus& process) {
-  const Result<Fd> found = root.find(path, RootDirectory::LastLink::kItself);
+  const Result<Fd> found = root.find(path, RootDirectory::Links::kNotTheLast);
   if (!found) return Error(found.error());
   return finish(JitFormat::kPerfMap, path, *found, process);
 }

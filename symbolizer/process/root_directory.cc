@@ -3,9 +3,7 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <linux/openat2.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -140,29 +138,23 @@ Result<RootDirectory> RootDirectory::of_process(const std::string& proc, std::in
   return open(proc_path(proc, pid, "root"));
 }
 
-Result<Fd> RootDirectory::find(const std::string& path, LastLink last) const {
-  open_how how{};
-  how.flags = O_PATH | O_CLOEXEC | (last == LastLink::kItself ? O_NOFOLLOW : 0);
-  how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
-  Fd found(static_cast<int>(::syscall(SYS_openat2, top_.get(), path.c_str(), &how, sizeof(how))));
-  if (!found) return Error::from_errno("open " + clean_name(path, 255));
-  return found;
-}
-
 /// What a way to a file must be like.
 struct RootDirectory::Rules {
-  std::uint32_t user = 0;  ///< only his links and root's are followed
+  Links links = Links::kFollowed;
+  std::optional<std::uint32_t> user = 0;  ///< only his links and root's are followed; none: everybody's
   /// ".." at the top stays there, as the kernel has it; false: is refused.
   bool may_climb = true;
   bool triggers_automounts = true;
+  bool may_be_folder = false;  ///< what it leads to
   /// Of each part before its file system is asked anything; may be empty.
   std::function<Status(const Fd&)> approach{};
-  /// Of each part.
+  /// Of each part; may be empty.
   std::function<Status(const Fd&, const struct stat&)> judge{};
 };
 
-// Part by part, since the kernel only checks flamed's own rights. Each part is opened relative to the one before, so
-// the checked file is the opened one, whatever is renamed or mounted meanwhile.
+// Part by part, since the kernel only checks flamed's own rights, and systemd's RestrictSUIDSGID= forbids openat2. Each
+// part is opened relative to the one before, so the checked file is the opened one, whatever is renamed or mounted
+// meanwhile.
 Result<Fd> RootDirectory::walk(const std::string& path, const Rules& rules) const {
   const auto refused = [](const char* why) { return Error(why, EACCES); };
   std::vector<Fd> way;  // folders below the top
@@ -170,7 +162,10 @@ Result<Fd> RootDirectory::walk(const std::string& path, const Rules& rules) cons
   int links = 0;
   for (;;) {
     const std::string part = take_part(rest);
-    if (part.empty()) return Error("it is not a regular file");
+    if (part.empty()) {
+      if (!rules.may_be_folder || way.empty()) return Error("it is not a regular file", EISDIR);
+      return std::move(way.back());
+    }
     if (part == ".") continue;
     if (part == "..") {
       if (way.empty() && !rules.may_climb) return refused("its path leads out of the root directory");
@@ -192,12 +187,16 @@ Result<Fd> RootDirectory::walk(const std::string& path, const Rules& rules) cons
     }
     struct stat status {};
     if (::fstat(next.get(), &status) != 0) return plain_error(errno);
-    if (Status usable = rules.judge(next, status); !usable) return usable.error();
+    if (rules.judge) {
+      if (Status usable = rules.judge(next, status); !usable) return usable.error();
+    }
+    const bool is_last = rest.find_first_not_of('/') == std::string::npos;
     if (S_ISDIR(status.st_mode)) {
       if (way.size() == kMostFolders) return refused("too many folders on its path");
       way.push_back(std::move(next));
-    } else if (S_ISLNK(status.st_mode)) {
-      if (status.st_uid != 0 && status.st_uid != rules.user) {
+    } else if (S_ISLNK(status.st_mode) && !(is_last && rules.links == Links::kNotTheLast)) {
+      if (rules.links == Links::kRefused) return Error("its path has a symbolic link", ELOOP);
+      if (rules.user && status.st_uid != 0 && status.st_uid != *rules.user) {
         return refused("a link on its path belongs to another user");
       }
       if (++links > kMostLinks) return refused("too many links on its path");
@@ -207,16 +206,26 @@ Result<Fd> RootDirectory::walk(const std::string& path, const Rules& rules) cons
       rest.insert(0, "/").insert(0, *target);
       if (rest.size() > std::size_t{2} * PATH_MAX) return refused("its links are too long");
     } else {
-      if (rest.find_first_not_of('/') != std::string::npos) return plain_error(ENOTDIR);
+      if (!is_last) return plain_error(ENOTDIR);
       return next;
     }
   }
 }
 
+Result<Fd> RootDirectory::find(const std::string& path, Links links) const {
+  Rules rules;
+  rules.links = links;
+  rules.user.reset();
+  rules.may_be_folder = true;
+  Result<Fd> found = walk(path, rules);
+  if (!found) return std::move(found).error().with_context("open " + clean_name(path, 255));
+  return found;
+}
+
 Result<Fd> RootDirectory::open_readable(const std::string& path, const Reader& reader) const {
   const std::string name = clean_name(path, 255);
   std::optional<std::uint64_t> judged;  // the last device that is not one of the kernel's own
-  Rules rules{reader.user};
+  Rules rules{.user = reader.user};
   rules.judge = [&](const Fd& part, const struct stat& status) -> Status {
     if (judged != status.st_dev) {
       if (Status usable = check_not_kernels(part, "it"); !usable) return usable;

@@ -21,11 +21,15 @@ class RootDirectory {
   static Result<RootDirectory> open(const std::string& path);
   static Result<RootDirectory> of_process(const std::string& proc, std::int32_t pid);
 
-  /// How to treat a symbolic link at the end of a path.
-  enum class LastLink : std::uint8_t { kTarget, kItself };
-  /// `path` with its links resolved inside the tree, opened with O_PATH, which has no effects. Error messages are safe
+  /// How to treat symbolic links on a path.
+  enum class Links : std::uint8_t {
+    kFollowed,    ///< inside the tree
+    kNotTheLast,  ///< likewise, but the path may lead to one
+    kRefused,     ///< with ELOOP
+  };
+  /// What `path` leads to, opened with O_PATH, which has no effects. Error messages are safe
   /// to print.
-  [[nodiscard]] Result<Fd> find(const std::string& path, LastLink last = LastLink::kTarget) const;
+  [[nodiscard]] Result<Fd> find(const std::string& path, Links links = Links::kFollowed) const;
   /// The user for whom a file is opened. Checked by modes and owners, independently of flamed's own rights.
   struct Reader {
     std::uint32_t user = 0;  ///< only his links and root's are followed
@@ -51,7 +55,7 @@ class RootDirectory {
  private:
   explicit RootDirectory(Fd top) : top_(std::move(top)) {}
   struct Rules;
-  /// `path`, which must lead to something else than a folder, opened with O_PATH if all its parts obey the rules.
+  /// What `path` leads to, opened with O_PATH if all its parts obey the rules.
   [[nodiscard]] Result<Fd> walk(const std::string& path, const Rules& rules) const;
   Fd top_;
 };

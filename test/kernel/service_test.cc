@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -86,6 +87,25 @@ TEST_CASE("with the unit's capabilities and system calls there are exact waits, 
   // The first stacks of a process come before flamed knows its mappings.
   CHECK(RunningDaemon::eventually(seconds(30) * patience(), [&] { return has("", ";want;"); }));
   CHECK(has("&wakers=show", ";[woken by "));
+}
+
+TEST_CASE("with the unit's capabilities and system calls code has the names of its compiler's map") {
+  if (!std::filesystem::exists(victim("jit"))) {
+    WARN("SKIP x86-64: the program that makes code is for x86-64 only");
+    return;
+  }
+  RunningDaemon daemon({}, launcher_with_filter());
+  ChildProcess program({victim("jit")});
+  const std::string query = "/profile?format=folded&from=now-10s&pid=" + std::to_string(program.pid());
+  CHECK(RunningDaemon::eventually(
+      seconds(30) * patience(),
+      [&] {
+        const auto stacks = daemon.folded(query);
+        return std::any_of(stacks.begin(), stacks.end(), [](const auto& stack) {
+          return stack.first.find(";main;jit outer;jit:<b>middle;jit_work") != std::string::npos;
+        });
+      },
+      seconds(1)));
 }
 
 TEST_CASE("the service manager is notified that the daemon is ready, alive and stopping") {

@@ -20,6 +20,7 @@ HEADERS = [f"/usr/include/{sysconfig.get_config_var('MULTIARCH')}/asm/unistd_64.
 PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS, SECCOMP_MODE_FILTER = 22, 38, 2
 LOAD_NUMBER, IF_EQUAL, RETURN = 0x20, 0x15, 0x06  # BPF_LD | BPF_W | BPF_ABS, BPF_JMP | BPF_JEQ | BPF_K, BPF_RET | BPF_K
 ALLOW, FAIL = 0x7FFF0000, 0x00050000
+OPENAT2 = 437  # on all processors
 
 
 class Program(ctypes.Structure):
@@ -62,8 +63,12 @@ def instruction(code, value, if_true=0, if_false=0):
 def main():
     unit, program = sys.argv[1], sys.argv[2:]
     with open(unit, encoding="utf-8") as file:
-        words = [word for line in file if line.startswith("SystemCallFilter=") for word in line.split("=", 1)[1].split()]
+        lines = file.read().splitlines()
+    words = [word for line in lines if line.startswith("SystemCallFilter=") for word in line.split("=", 1)[1].split()]
     code = instruction(LOAD_NUMBER, 0)
+    if "RestrictSUIDSGID=yes" in lines:
+        # A filter can't see the mode in its argument, so systemd says that the kernel doesn't have it.
+        code += instruction(IF_EQUAL, OPENAT2, 0, 1) + instruction(RETURN, FAIL | errno.ENOSYS)
     for number in numbers_of(names_in(words, read_groups())):
         code += instruction(IF_EQUAL, number, 0, 1) + instruction(RETURN, ALLOW)
     code += instruction(RETURN, FAIL | errno.EPERM)
