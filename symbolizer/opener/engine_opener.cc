@@ -26,7 +26,7 @@ Result<Fd> connect_engine(const std::string& path, std::string_view question) {
   const Result<Fd> place = root->find(path, RootDirectory::Links::kRefused);
   if (!place && place.error().code() == ELOOP)
     return Error("its path has a symbolic link: name what it leads to", ELOOP);
-  if (!place) return place.error();
+  if (!place) return Error::from_errno("open", place.error().code());
   struct stat status {};
   if (::fstat(place->get(), &status) != 0) return Error::from_errno("stat");
   if (!S_ISSOCK(status.st_mode)) return Error("it is no socket", ENOTSOCK);
