@@ -50,6 +50,11 @@ JavaStacks::Known* JavaStacks::known_of(const symbolizer::Process& process, Mono
   return &known_.insert_or_assign(process.id, std::move(known)).first->second;
 }
 
+bool JavaStacks::is_running(const ProcessId& process) const {
+  const symbolizer::Process* const running = parts_.processes.known().find_running(process.pid);
+  return running != nullptr && running->id == process;
+}
+
 bool JavaStacks::is_code(const Known& known, const Frame& frame) {
   if (frame.module != known.memory) return false;
   const std::vector<CodePlace::Area>& areas = known.heap->areas;
@@ -164,9 +169,11 @@ void JavaStacks::look_again(MonotonicTime now) {
       store_unnamed(waiting);
       return true;
     }
-    const bool is_over = now.ns - waiting.since.ns >= kLongestWaitNs || found->second.failures >= kHopeless;
-    if (!is_over && !are_known(found->second, waiting)) return false;
-    store_named(found->second, waiting, false);
+    const Known& known = found->second;
+    const bool is_over = now.ns - waiting.since.ns >= kLongestWaitNs || known.failures >= kHopeless ||
+                         (!known.is_asked && !is_running(found->first));
+    if (!is_over && !are_known(known, waiting)) return false;
+    store_named(known, waiting, false);
     return true;
   };
   if (std::erase_if(waiting_, is_done) != 0) has_changed_ = true;
@@ -282,8 +289,7 @@ void JavaStacks::tidy(MonotonicTime now) {
   if (now.ns - tidied_at_.ns < kTidyNs) return;
   tidied_at_ = now;
   const auto is_gone = [&](const auto& each) {
-    const symbolizer::Process* const running = parts_.processes.known().find_running(each.first.pid);
-    return (running == nullptr || running->id != each.first) && now.ns - each.second.used_at.ns >= kTidyNs;
+    return !is_running(each.first) && now.ns - each.second.used_at.ns >= kTidyNs;
   };
   std::erase_if(known_, is_gone);
   std::size_t places = 0;

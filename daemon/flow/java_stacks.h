@@ -5,8 +5,8 @@
 // they run.
 //
 // A sample waits for a reading that begins after it (see JavaCode), at most kLongestWaitNs. There is one reading for
-// all samples of a process that wait, at most one in kBetweenReadingsNs. When too many wait, further ones are named by
-// the last reading.
+// all samples of a process that wait, at most one in kBetweenReadingsNs. Those of a process that has ended do not wait.
+// When too many wait, further ones are named by the last reading.
 //
 // Belongs to the ingest thread, except stats().
 #pragma once
@@ -115,6 +115,7 @@ class JavaStacks {
   };
 
   Known* known_of(const symbolizer::Process& process, MonotonicTime time);
+  [[nodiscard]] bool is_running(const ProcessId& process) const;
   static bool is_code(const Known& known, const Frame& frame);
   static bool are_known(const Known& known, const Waiting& sample);
   /// May it be a method that the interpreter runs, as far as is known?

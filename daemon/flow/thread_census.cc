@@ -17,6 +17,7 @@ std::int64_t wall_offset_ns(const Clock& clock) { return std::max(clock.wall_off
 }  // namespace
 
 void ThreadCensus::advance(MonotonicTime time) {
+  offset_ns_ = wall_offset_ns(clock_);
   settle_count(time);
   pass(time);
 }
@@ -38,8 +39,7 @@ void ThreadCensus::settle_count(MonotonicTime until) {
     pass(count.time);
     const auto wrong = static_cast<double>(std::abs(*threads_ - threads));
     const std::lock_guard lock(mutex_);
-    minute_of({count.time.ns + wall_offset_ns(clock_)}).error_ns +=
-        wrong * static_cast<double>(count.time.ns - counted_.ns);
+    minute_of({count.time.ns + offset_ns_}).error_ns += wrong * static_cast<double>(count.time.ns - counted_.ns);
   }
   threads_ = threads;
   counted_ = count.time;
@@ -47,11 +47,10 @@ void ThreadCensus::settle_count(MonotonicTime until) {
 
 void ThreadCensus::pass(MonotonicTime until) {
   if (!threads_ || until <= until_) return;
-  const std::int64_t offset_ns = wall_offset_ns(clock_);
   const std::lock_guard lock(mutex_);
-  for (std::int64_t at = until_.ns + offset_ns; at < until.ns + offset_ns;) {
+  for (std::int64_t at = until_.ns + offset_ns_; at < until.ns + offset_ns_;) {
     Minute& minute = minute_of({at});
-    const std::int64_t end = std::min(until.ns + offset_ns, at - at % kNsPerMinute + kNsPerMinute);
+    const std::int64_t end = std::min(until.ns + offset_ns_, at - at % kNsPerMinute + kNsPerMinute);
     minute.existed_ns += static_cast<double>(*threads_) * static_cast<double>(end - at);
     minute.known.to = {std::max(minute.known.to.ns, end)};
     at = end;

@@ -24,7 +24,8 @@ class ThreadCensus {
  public:
   using ThreadCount = EventBatch::ThreadCount;
 
-  ThreadCensus(const Clock& clock, std::int64_t retention_ns) : clock_(clock), retention_ns_(retention_ns) {}
+  ThreadCensus(const Clock& clock, std::int64_t retention_ns)
+      : clock_(clock), retention_ns_(retention_ns), offset_ns_(clock.wall_offset_ns()) {}
 
   // -- Writer. Times never go back, except that of counted() ---------------------------------------------------------
 
@@ -54,6 +55,7 @@ class ThreadCensus {
 
   const Clock& clock_;
   const std::int64_t retention_ns_;
+  std::int64_t offset_ns_;               ///< of the wall clock, at the last advance()
   std::optional<std::int64_t> threads_;  ///< empty: no round has ended yet
   MonotonicTime until_;                  ///< the sum is known until then
   MonotonicTime counted_;                ///< the last round

@@ -235,7 +235,7 @@ Result<CodeHeaps::Heap*> CodeHeaps::heap_of(const Request& request, bool& is_for
   Heap heap;
   heap.exec_id = request.exec_id;
   Result<std::optional<symbolizer::HotSpotModule>> module =
-      parts_.reader.find_hotspot(library->file.get(), memory->get(), request.mapping);
+      parts_.reader.find_hotspot(library->file.get(), {memory->get(), request.user}, request.mapping);
   if (!module) {
     is_for_good = module.error().code() != EAGAIN;
     return std::move(module).error();
@@ -274,7 +274,7 @@ Result<CodePlacePtr> CodeHeaps::read_place(const Request& request, bool& is_for_
   known.reserve(heap.pieces.size());
   for (const Piece& piece : heap.pieces) known.push_back({piece.blob.address, piece.blob.bytes, piece.blob.compile_id});
   Result<runtimes::HotSpotCode> code =
-      parts_.reader.read_hotspot_code(heap.memory.get(), heap.module->layout, heap.base, known);
+      parts_.reader.read_hotspot_code({heap.memory.get(), request.user}, heap.module->layout, heap.base, known);
   if (!code) return std::move(code).error();
   const bool has_changed = merge(heap, *code);
   if (heap.bytes > kMostHeapBytes) {

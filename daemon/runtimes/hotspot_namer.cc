@@ -52,7 +52,7 @@ Result<const HotSpotNamer::Open*> HotSpotNamer::open(const Request& request) {
   Result<Fd> memory = opener_.open_memory(request.process);
   if (!memory) return std::move(memory).error();
   Result<std::optional<symbolizer::HotSpotModule>> module =
-      reader_.find_hotspot(library->file.get(), memory->get(), request.mapping);
+      reader_.find_hotspot(library->file.get(), {memory->get(), request.user}, request.mapping);
   if (!module) return std::move(module).error();
   if (!*module) return Error("it is not HotSpot");
   const std::uint64_t base = (*module)->base_of(request.mapping.start, request.mapping.file_offset);

@@ -22,6 +22,8 @@ using unwinder::RuleTable;
 
 /// A block's head and a CodeBlob, as far as layouts describe it; nmethods have 400 bytes.
 constexpr std::size_t kHeadBytes = 512;
+/// Read at once: pieces of code are short, and lie one behind the other.
+constexpr std::size_t kStretchBytes = std::size_t{64} << 10;
 /// Of all code that is read at once. A cache of 240 MiB has less.
 constexpr std::uint64_t kMostCodeBytes = std::uint64_t{512} << 20;
 /// Of an nmethod: it has not been installed yet, and its code may be incomplete.
@@ -29,10 +31,48 @@ constexpr std::int64_t kNotInstalled = -1;
 
 Error unreadable(const std::string& why) { return Error("HotSpot's code heap: " + why); }
 
+/// A heap's memory, read from its start to its end.
+class Stretches {
+ public:
+  explicit Stretches(RemoteMemory& memory) : memory_(memory) {}
+
+  /// Nothing is read from `end` on.
+  void begin(std::uint64_t end) {
+    bytes_.clear();
+    end_ = end;
+  }
+  /// The bytes at `address`, until the next call. Empty: they can't be read.
+  std::span<const std::byte> at(std::uint64_t address, std::uint64_t bytes) {
+    if (address < start_ || address - start_ > bytes_.size() || bytes > bytes_.size() - (address - start_)) {
+      const std::uint64_t left = end_ > address ? end_ - address : 0;
+      if (bytes > left || !read(address, std::max(bytes, std::min<std::uint64_t>(left, kStretchBytes)), bytes)) {
+        bytes_.clear();
+        return {};
+      }
+    }
+    return std::span(bytes_).subspan(static_cast<std::size_t>(address - start_), static_cast<std::size_t>(bytes));
+  }
+
+ private:
+  /// `most` bytes if all of them can be read, otherwise `least`.
+  bool read(std::uint64_t address, std::uint64_t most, std::uint64_t least) {
+    start_ = address;
+    bytes_.resize(static_cast<std::size_t>(most));
+    if (memory_.read(address, bytes_)) return true;
+    bytes_.resize(static_cast<std::size_t>(least));
+    return memory_.read(address, bytes_);
+  }
+
+  RemoteMemory& memory_;
+  std::uint64_t end_ = 0;
+  std::uint64_t start_ = 0;
+  std::vector<std::byte> bytes_;
+};
+
 class Reader {
  public:
   Reader(RemoteMemory& memory, const HotSpotLayout& layout, std::uint64_t base, std::span<const HotSpotKnownBlob> known)
-      : memory_(memory), layout_(layout), base_(base), known_(known) {}
+      : memory_(memory), stretches_(memory), layout_(layout), base_(base), known_(known) {}
 
   Result<HotSpotCode> run() {
     if (const Status found = find_heaps(); !found) return found.error();
@@ -122,30 +162,33 @@ class Reader {
     const std::uint64_t segment = std::uint64_t{1} << heap.log2_segment_bytes;
     const HotSpotCodeHeaps& heaps = layout_.heaps;
     std::array<std::byte, kHeadBytes> head{};
+    stretches_.begin(heap.range.high);
     for (std::uint64_t block = heap.range.low; block < heap.range.high;) {
       const std::uint64_t left = heap.range.high - block;
       const auto bytes = std::span(head).first(std::min<std::uint64_t>(head.size(), left));
-      if (!memory_.read(block, bytes)) return unreadable("its blocks can't be read");
+      const std::span<const std::byte> read = stretches_.at(block, bytes.size());
+      if (read.empty()) return unreadable("its blocks can't be read");
+      std::copy(read.begin(), read.end(), bytes.begin());
       const std::uint64_t segments = heaps.block_segments.in(bytes);
       // The end, or it has changed meanwhile: what follows is left to the next reading.
       if (segments == 0 || segments > left >> heap.log2_segment_bytes) return {};
       const std::uint64_t block_bytes = segments * segment;
       if (heaps.block_is_used.in(bytes) != 0 && heaps.block_head_bytes < bytes.size()) {
         if (code_.blobs.size() >= kMostHotSpotBlobs) return unreadable("it has too many blocks");
-        add_blob(block + heaps.block_head_bytes, bytes.subspan(heaps.block_head_bytes),
-                 block_bytes - std::min<std::uint64_t>(block_bytes, heaps.block_head_bytes));
+        add_blob(block + heaps.block_head_bytes, bytes.subspan(heaps.block_head_bytes), block + block_bytes);
       }
       block += block_bytes;
     }
     return {};
   }
 
-  void add_blob(std::uint64_t address, std::span<const std::byte> head, std::uint64_t most_bytes) {
+  /// `end`: of its block.
+  void add_blob(std::uint64_t address, std::span<const std::byte> head, std::uint64_t end) {
     const HotSpotBlobs& places = layout_.blobs;
     HotSpotBlob blob;
     blob.address = address;
     const std::uint64_t bytes = places.bytes.in(head);
-    if (bytes == 0 || bytes > most_bytes) return;
+    if (bytes == 0 || address >= end || bytes > end - address) return;
     blob.bytes = static_cast<std::uint32_t>(bytes);
     if (places.code_begin.is_there()) {
       blob.code_begin = places.code_begin.in(head);
@@ -184,8 +227,8 @@ class Reader {
     } else {
       if (bytes > kMostCodeBytes - code_bytes_) return false;
       code_bytes_ += bytes;
-      buffer_.resize(bytes);
-      if (!memory_.read(blob.code_begin, buffer_)) return false;
+      piece_ = stretches_.at(blob.code_begin, bytes);
+      if (piece_.empty()) return false;
       add_rows_of(blob, use, frame_words, frame_complete, rows);
     }
     std::vector<unwinder::Row> found = rows.take();
@@ -201,19 +244,19 @@ class Reader {
                    HotSpotRows& rows) {
     switch (use) {
       case Use::kCompiled:
-        if (!rows.add_compiled(buffer_, frame_words, frame_complete)) rows.add_unknown();
+        if (!rows.add_compiled(piece_, frame_words, frame_complete)) rows.add_unknown();
         return;
       case Use::kAdapter:
-        return rows.add_adapter(buffer_);
+        return rows.add_adapter(piece_);
       case Use::kInterpreter:
-        return rows.add_interpreter(buffer_, interpreter_parts(blob));
+        return rows.add_interpreter(piece_, interpreter_parts(blob));
       case Use::kNative:
       case Use::kStub:
       case Use::kTemporary:
         break;
     }
     // Stubs of the second compiler have frames like its methods.
-    if (!rows.add_compiled(buffer_, frame_words, frame_complete)) rows.add_stub(buffer_);
+    if (!rows.add_compiled(piece_, frame_words, frame_complete)) rows.add_stub(piece_);
   }
 
   /// Where the interpreter's codelets begin, from the code's first byte on. Each has a head with its size.
@@ -221,10 +264,9 @@ class Reader {
     std::vector<std::size_t> parts;
     const auto& [begin, end] = interpreter_;
     if (begin < blob.code_begin || end > blob.code_end || !layout_.stub_bytes.is_there()) return parts;
-    const std::span<const std::byte> code(buffer_);
     for (std::uint64_t part = begin; part < end;) {
       const std::size_t offset = static_cast<std::size_t>(part - blob.code_begin);
-      const std::uint64_t size = layout_.stub_bytes.in(code.subspan(offset));
+      const std::uint64_t size = layout_.stub_bytes.in(piece_.subspan(offset));
       if (size <= layout_.stub_head_bytes || size > end - part) break;
       parts.push_back(offset + layout_.stub_head_bytes);
       part += size;
@@ -283,6 +325,7 @@ class Reader {
   }
 
   RemoteMemory& memory_;
+  Stretches stretches_;
   const HotSpotLayout& layout_;
   const std::uint64_t base_;
   const std::span<const HotSpotKnownBlob> known_;
@@ -290,7 +333,7 @@ class Reader {
   std::pair<std::uint64_t, std::uint64_t> interpreter_{};
   std::unordered_map<std::uint64_t, Use> uses_;  ///< by the address of the name
   RuleTable rules_{kMostHotSpotRules};
-  std::vector<std::byte> buffer_;
+  std::span<const std::byte> piece_;  ///< the code whose rows are being added
   std::uint64_t code_bytes_ = 0;
   HotSpotCode code_;
 };

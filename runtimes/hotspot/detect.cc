@@ -12,9 +12,10 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
+
+#include "runtimes/paged_memory.h"
 
 namespace flamed::runtimes {
 namespace {
@@ -29,58 +30,6 @@ constexpr std::uint64_t kMostOffset = 65'535;
 constexpr std::uint32_t kOldestVersion = 8;
 
 Error unreadable(const std::string& why) { return Error("HotSpot: " + why); }
-
-/// Copies whole pages, so that thousands of short names need few reads.
-class PagedMemory {
- public:
-  explicit PagedMemory(RemoteMemory& memory) : memory_(memory) {}
-
-  bool read(std::uint64_t address, std::span<std::byte> to) {
-    while (!to.empty()) {
-      const std::vector<std::byte>* const page = page_at(address / kPageBytes);
-      if (page == nullptr) return false;
-      const std::size_t into = address % kPageBytes;
-      const std::size_t count = std::min(to.size(), kPageBytes - into);
-      std::copy_n(page->begin() + static_cast<std::ptrdiff_t>(into), count, to.begin());
-      address += count;
-      to = to.subspan(count);
-    }
-    return true;
-  }
-  template <typename T>
-  std::optional<T> number(std::uint64_t address) {
-    T value{};
-    if (!read(address, std::as_writable_bytes(std::span(&value, 1)))) return std::nullopt;
-    return value;
-  }
-  /// Empty: it is longer than kMostNameBytes, or can't be read.
-  std::string_view name(std::uint64_t address) {
-    for (std::size_t i = 0; i < name_.size(); ++i) {
-      const std::optional<char> next = number<char>(address + i);
-      if (!next) return {};
-      if (*next == '\0') return {name_.data(), i};
-      name_[i] = *next;
-    }
-    return {};
-  }
-
- private:
-  static constexpr std::size_t kPageBytes = 4096;
-  static constexpr std::size_t kMostPages = 4096;
-
-  const std::vector<std::byte>* page_at(std::uint64_t number) {
-    const auto found = pages_.find(number);
-    if (found != pages_.end()) return &found->second;
-    if (pages_.size() >= kMostPages) return nullptr;
-    std::vector<std::byte> page(kPageBytes);
-    if (!memory_.read(number * kPageBytes, page)) return nullptr;
-    return &pages_.emplace(number, std::move(page)).first->second;
-  }
-
-  RemoteMemory& memory_;
-  std::unordered_map<std::uint64_t, std::vector<std::byte>> pages_;
-  std::array<char, kMostNameBytes> name_{};
-};
 
 /// The size of a member by its type, as it is written in vmStructs.cpp.
 std::uint32_t bytes_of(std::string_view type) {
@@ -125,7 +74,7 @@ class Reader {
  private:
   /// The value of one of the module's variables.
   std::optional<std::uint64_t> variable(std::uint64_t address) {
-    return memory_.number<std::uint64_t>(base_ + address);
+    return read_number<std::uint64_t>(memory_, base_ + address);
   }
 
   struct Entries {
@@ -152,9 +101,20 @@ class Reader {
     }
     return offsets;
   }
+  /// Empty: it is longer than kMostNameBytes, or can't be read.
+  std::string text(std::uint64_t address) {
+    std::string text;
+    while (text.size() < kMostNameBytes) {
+      const auto next = read_number<char>(memory_, address + text.size());
+      if (!next) return {};
+      if (*next == '\0') return text;
+      text += *next;
+    }
+    return {};
+  }
   std::string name_at(std::uint64_t pointer_at) {
-    const auto pointer = memory_.number<std::uint64_t>(pointer_at);
-    return pointer && *pointer != 0 ? std::string(memory_.name(*pointer)) : std::string();
+    const auto pointer = read_number<std::uint64_t>(memory_, pointer_at);
+    return pointer && *pointer != 0 ? text(*pointer) : std::string();
   }
 
   Status read_structures() {
@@ -168,23 +128,23 @@ class Reader {
     const std::vector<StaticMember> statics = statics_of();
     for (std::size_t i = 0; i < kMostEntries; ++i) {
       const std::uint64_t entry = entries->first + i * entries->stride;
-      const auto type_pointer = memory_.number<std::uint64_t>(entry + type_at);
+      const auto type_pointer = read_number<std::uint64_t>(memory_, entry + type_at);
       if (!type_pointer) return unreadable("its table of structures can't be read");
       if (*type_pointer == 0) return {};
-      const std::string type(memory_.name(*type_pointer));
+      const std::string type = text(*type_pointer);
       const std::string field = name_at(entry + field_at);
-      if (memory_.number<std::int32_t>(entry + static_at).value_or(0) != 0) {
+      if (read_number<std::int32_t>(memory_, entry + static_at).value_or(0) != 0) {
         const auto found = std::find_if(statics.begin(), statics.end(), [&](const StaticMember& each) {
           return each.type == type && each.name == field;
         });
-        const auto address = memory_.number<std::uint64_t>(entry + address_at);
+        const auto address = read_number<std::uint64_t>(memory_, entry + address_at);
         if (found != statics.end() && address && *address > base_) *found->to = *address - base_;
         continue;
       }
       const auto found = std::find_if(members.begin(), members.end(),
                                       [&](const Member& each) { return each.type == type && each.name == field; });
       if (found == members.end()) continue;
-      const auto offset = memory_.number<std::uint64_t>(entry + offset_at);
+      const auto offset = read_number<std::uint64_t>(memory_, entry + offset_at);
       if (!offset || *offset > kMostOffset) return unreadable("its table of structures is damaged");
       *found->to = {static_cast<std::uint32_t>(*offset), bytes_of(name_at(entry + string_at))};
     }
@@ -204,14 +164,14 @@ class Reader {
                                          {"ConstantPool", &layout_.methods.constant_pool_bytes}}};
     for (std::size_t i = 0; i < kMostEntries; ++i) {
       const std::uint64_t entry = entries->first + i * entries->stride;
-      const auto type_pointer = memory_.number<std::uint64_t>(entry + type_at);
+      const auto type_pointer = read_number<std::uint64_t>(memory_, entry + type_at);
       if (!type_pointer) return unreadable("its table of types can't be read");
       if (*type_pointer == 0) return {};
-      const std::string_view type = memory_.name(*type_pointer);
+      const std::string type = text(*type_pointer);
       const auto* const found =
           std::find_if(sizes.begin(), sizes.end(), [&](const TypeSize& each) { return each.type == type; });
       if (found == sizes.end()) continue;
-      const auto size = memory_.number<std::uint64_t>(entry + size_at);
+      const auto size = read_number<std::uint64_t>(memory_, entry + size_at);
       if (!size || *size > kMostOffset) return unreadable("its table of types is damaged");
       *found->to = static_cast<std::uint32_t>(*size);
     }
@@ -308,12 +268,12 @@ class Reader {
 
   Status read_version() {
     const auto release = release_ == 0 ? std::nullopt : variable(release_);
-    const std::string text(release && *release != 0 ? memory_.name(*release) : std::string_view());
+    const std::string version = release && *release != 0 ? text(*release) : std::string();
     const auto is_printable = [](char c) { return std::isgraph(static_cast<unsigned char>(c)) != 0; };
-    if (!std::all_of(text.begin(), text.end(), is_printable)) return unreadable("its version is damaged");
-    std::copy_n(text.begin(), std::min(text.size(), layout_.release.size() - 1), layout_.release.begin());
+    if (!std::all_of(version.begin(), version.end(), is_printable)) return unreadable("its version is damaged");
+    std::copy_n(version.begin(), std::min(version.size(), layout_.release.size() - 1), layout_.release.begin());
     // HotSpot had numbers of its own up to JDK 8: 25.
-    const auto major = major_ == 0 ? std::nullopt : memory_.number<std::int32_t>(base_ + major_);
+    const auto major = major_ == 0 ? std::nullopt : read_number<std::int32_t>(memory_, base_ + major_);
     if (layout_.heaps.one_heap != 0)
       layout_.version = kOldestVersion;
     else if (major && *major > 0)

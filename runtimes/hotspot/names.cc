@@ -165,17 +165,23 @@ std::vector<LineRun> read_bytecode_lines(std::span<const std::byte> table, std::
   return runs;
 }
 
-HotSpotNames::HotSpotNames(RemoteMemory& memory, const HotSpotLayout& layout)
+HotSpotNames::HotSpotNames(RemoteMemory& memory, RemoteMemory& present, const HotSpotLayout& layout)
     : memory_(memory),
+      present_(present),
       layout_(layout),
       blob_bytes_(bytes_of_blob(layout)),
       exclude_(layout.version >= 20 ? 1 : 0),
       slots_(interpreter_slots(layout)) {}
 
-std::optional<HotSpotNames::Object> HotSpotNames::object(std::uint64_t address, std::size_t bytes) {
+std::optional<HotSpotNames::Object> HotSpotNames::object(RemoteMemory& memory, std::uint64_t address,
+                                                         std::size_t bytes) {
   Object copy(address, bytes);
-  if (address == 0 || !memory_.read(address, copy.bytes())) return std::nullopt;
+  if (address == 0 || !memory.read(address, copy.bytes())) return std::nullopt;
   return copy;
+}
+
+std::optional<HotSpotNames::Object> HotSpotNames::object(std::uint64_t address, std::size_t bytes) {
+  return object(memory_, address, bytes);
 }
 
 std::uint64_t HotSpotNames::member(std::uint64_t address, const HotSpotPlace& place) {
@@ -207,7 +213,7 @@ Result<HotSpotNamedCode> HotSpotNames::code(std::uint64_t address) {
 }
 
 bool HotSpotNames::is_unchanged(const HotSpotNamedCode& code) {
-  const std::optional<Object> blob = object(code.address, blob_bytes_);
+  const std::optional<Object> blob = object(present_, code.address, blob_bytes_);
   if (!blob || (*blob)[layout_.blobs.bytes] != code.bytes) return false;
   return code.method == 0 ||
          ((*blob)[layout_.nmethods.compile_id] == code.compile_id && (*blob)[layout_.nmethods.method] == code.method);
@@ -366,7 +372,7 @@ std::vector<LineRun> HotSpotNames::lines_of(const Object& const_method) {
 
 Result<std::int32_t> HotSpotNames::bytecode_of(const HotSpotInterpreted& frame, std::uint64_t const_method) {
   const HotSpotMethods& places = layout_.methods;
-  const std::optional<Object> code = object(const_method, places.const_method_bytes);
+  const std::optional<Object> code = object(present_, const_method, places.const_method_bytes);
   if (!code || !slots_) return Error("no method");
   const std::uint64_t bytes = (*code)[places.code_bytes];
   if (frame.check == 0) {

@@ -66,8 +66,9 @@ std::vector<LineRun> read_bytecode_lines(std::span<const std::byte> table, std::
 /// Reads from one process. Not thread-safe.
 class HotSpotNames {
  public:
-  /// Both must outlive it.
-  HotSpotNames(RemoteMemory& memory, const HotSpotLayout& layout);
+  /// `memory` may be a copy that was made since the code ran. `present` is not: it tells whether something is still
+  /// there. All must outlive it.
+  HotSpotNames(RemoteMemory& memory, RemoteMemory& present, const HotSpotLayout& layout);
 
   /// The code whose CodeBlob is at this address. An error if there is none.
   Result<HotSpotNamedCode> code(std::uint64_t address);
@@ -100,6 +101,7 @@ class HotSpotNames {
   };
 
   std::optional<Object> object(std::uint64_t address, std::size_t bytes);
+  static std::optional<Object> object(RemoteMemory& memory, std::uint64_t address, std::size_t bytes);
   /// 0: it can't be read.
   std::uint64_t member(std::uint64_t address, const HotSpotPlace& place);
   Tables tables_of(const Object& nmethod) const;
@@ -112,6 +114,7 @@ class HotSpotNames {
   std::vector<LineRun> lines_of(const Object& const_method);
 
   RemoteMemory& memory_;
+  RemoteMemory& present_;
   const HotSpotLayout& layout_;
   const std::size_t blob_bytes_;  ///< of a CodeBlob or nmethod: what has to be read to know its members
   const std::uint32_t exclude_;   ///< see unsigned5.h; 1 since JDK 20

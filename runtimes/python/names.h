@@ -18,7 +18,7 @@ inline constexpr std::size_t kMostLineTableBytes = std::size_t{64} << 10;
 
 /// The name is qualified from 3.11 on: "Server.run.<locals>.step"; the file is "<stdin>" and the like where there is
 /// none. `code` is the address of a code object in a process that has the module of `objects` loaded at `base`. An
-/// error if there is none, or it changed while it was read.
+/// error if there is none. It was there all the time if its check word (code_check.h) is the same afterwards.
 Result<RuntimeFunction> read_python_function(RemoteMemory& memory, const PythonObjects& objects, std::uint64_t base,
                                              std::uint64_t code);
 

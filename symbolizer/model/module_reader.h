@@ -66,9 +66,10 @@ class ModuleReader {
                                                                     std::span<const CopiedCode> copies) = 0;
   /// Is the file a HotSpot JVM, and where does it keep its code? `memory` is the /proc/PID/mem of a process that has it
   /// mapped. An error: it is one, and why its processes can't be read; with code EAGAIN it is still being loaded.
-  virtual Result<std::optional<HotSpotModule>> find_hotspot(int fd, int memory, const HotSpotMapping& mapping) = 0;
+  virtual Result<std::optional<HotSpotModule>> find_hotspot(int fd, ProcessMemory memory,
+                                                            const HotSpotMapping& mapping) = 0;
   /// The code of a JVM by a process's memory, see runtimes::read_hotspot_code().
-  virtual Result<runtimes::HotSpotCode> read_hotspot_code(int memory, const runtimes::HotSpotLayout& layout,
+  virtual Result<runtimes::HotSpotCode> read_hotspot_code(ProcessMemory memory, const runtimes::HotSpotLayout& layout,
                                                           std::uint64_t base,
                                                           std::span<const runtimes::HotSpotKnownBlob> known) = 0;
   /// Which methods run at addresses of a JVM's code, by a process's memory.

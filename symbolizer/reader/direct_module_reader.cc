@@ -65,15 +65,16 @@ Result<std::vector<RuntimeAnswer>> DirectModuleReader::read_runtime_functions(Pr
   return symbolizer::read_runtime_functions(memory.fd, process, codes, copies);
 }
 
-Result<std::optional<HotSpotModule>> DirectModuleReader::find_hotspot(int fd, int memory,
+Result<std::optional<HotSpotModule>> DirectModuleReader::find_hotspot(int fd, ProcessMemory memory,
                                                                       const HotSpotMapping& mapping) {
-  return symbolizer::find_hotspot(fd, memory, mapping);
+  return symbolizer::find_hotspot(fd, memory.fd, mapping);
 }
 
-Result<runtimes::HotSpotCode> DirectModuleReader::read_hotspot_code(int memory, const runtimes::HotSpotLayout& layout,
+Result<runtimes::HotSpotCode> DirectModuleReader::read_hotspot_code(ProcessMemory memory,
+                                                                    const runtimes::HotSpotLayout& layout,
                                                                     std::uint64_t base,
                                                                     std::span<const runtimes::HotSpotKnownBlob> known) {
-  return symbolizer::read_hotspot_code(memory, layout, base, known);
+  return symbolizer::read_hotspot_code(memory.fd, layout, base, known);
 }
 
 Result<HotSpotNames> DirectModuleReader::read_hotspot_names(ProcessMemory memory, const runtimes::HotSpotLayout& layout,

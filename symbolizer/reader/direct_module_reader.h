@@ -25,8 +25,10 @@ class DirectModuleReader final : public ModuleReader {
   Result<std::vector<RuntimeAnswer>> read_runtime_functions(ProcessMemory memory, const RuntimeProcess& process,
                                                             std::span<const RuntimeCode> codes,
                                                             std::span<const CopiedCode> copies) override;
-  Result<std::optional<HotSpotModule>> find_hotspot(int fd, int memory, const HotSpotMapping& mapping) override;
-  Result<runtimes::HotSpotCode> read_hotspot_code(int memory, const runtimes::HotSpotLayout& layout, std::uint64_t base,
+  Result<std::optional<HotSpotModule>> find_hotspot(int fd, ProcessMemory memory,
+                                                    const HotSpotMapping& mapping) override;
+  Result<runtimes::HotSpotCode> read_hotspot_code(ProcessMemory memory, const runtimes::HotSpotLayout& layout,
+                                                  std::uint64_t base,
                                                   std::span<const runtimes::HotSpotKnownBlob> known) override;
   Result<HotSpotNames> read_hotspot_names(ProcessMemory memory, const runtimes::HotSpotLayout& layout,
                                           std::uint64_t base, const HotSpotQuestion& question) override;

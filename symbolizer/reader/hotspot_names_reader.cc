@@ -7,6 +7,8 @@
 
 #include "runtimes/hotspot/code_finder.h"
 #include "runtimes/hotspot/names.h"
+#include "runtimes/paged_memory.h"
+#include "runtimes/remote_memory.h"
 #include "symbolizer/reader/hotspot_reader.h"
 #include "symbolizer/reader/open_memory.h"
 
@@ -17,8 +19,9 @@ using Kind = HotSpotNamedPlace::Kind;
 
 class NamesReader {
  public:
-  NamesReader(OpenMemory& memory, const runtimes::HotSpotLayout& layout, runtimes::HotSpotCodeFinder finder)
-      : names_(memory, layout), finder_(std::move(finder)) {}
+  NamesReader(runtimes::RemoteMemory& memory, runtimes::RemoteMemory& present, const runtimes::HotSpotLayout& layout,
+              runtimes::HotSpotCodeFinder finder)
+      : names_(memory, present, layout), finder_(std::move(finder)) {}
 
   HotSpotNames answer(const HotSpotQuestion& question) {
     for (const std::uint64_t place : question.places) answer_.places.push_back(name(place));
@@ -126,9 +129,10 @@ class NamesReader {
 Result<HotSpotNames> read_hotspot_names(int memory, const runtimes::HotSpotLayout& layout, std::uint64_t base,
                                         const HotSpotQuestion& question) {
   OpenMemory process(memory);
-  Result<runtimes::HotSpotCodeFinder> finder = runtimes::HotSpotCodeFinder::open(process, layout, base);
+  runtimes::PagedMemory pages(process);
+  Result<runtimes::HotSpotCodeFinder> finder = runtimes::HotSpotCodeFinder::open(pages, layout, base);
   if (!finder) return std::move(finder).error();
-  return NamesReader(process, layout, std::move(finder).value()).answer(question);
+  return NamesReader(pages, process, layout, std::move(finder).value()).answer(question);
 }
 
 }  // namespace flamed::symbolizer

@@ -9,6 +9,7 @@
 
 #include "runtimes/code_check.h"
 #include "runtimes/copied_memory.h"
+#include "runtimes/paged_memory.h"
 #include "runtimes/python/detect.h"
 #include "runtimes/python/names.h"
 #include "runtimes/remote_memory.h"
@@ -39,14 +40,12 @@ class FunctionReader {
   FunctionReader(runtimes::RemoteMemory& memory, const RuntimeProcess& process)
       : memory_(memory), process_(process), v8_(memory, process.v8) {}
 
+  /// Still to be checked.
   RuntimeAnswer read(const RuntimeCode& code) {
     RuntimeAnswer answer;
     if (const Status status = fill(code, answer); !status) {
       answer = {};
       answer.why_not = status.error().message();
-    } else if (code.address != 0 && runtimes::read_check_word(memory_, process_.check, code.address) != code.check) {
-      answer = {};
-      answer.why_not = "another one is at its address by now";
     }
     return answer;
   }
@@ -91,6 +90,15 @@ class FunctionReader {
   runtimes::V8Reader v8_;
 };
 
+/// Was what has been read that code all the time? `memory` is as it is now.
+void check(runtimes::RemoteMemory& memory, const RuntimeProcess& process, const RuntimeCode& code,
+           RuntimeAnswer& answer) {
+  if (!answer.why_not.empty() || code.address == 0) return;
+  if (runtimes::read_check_word(memory, process.check, code.address) == code.check) return;
+  answer = {};
+  answer.why_not = "another one is at its address by now";
+}
+
 /// From its copy alone: what is in memory by now may belong to other code.
 RuntimeAnswer read_copied(const CopiedCode& copy, const RuntimeProcess& process) {
   std::array<runtimes::MemoryCopy, CopiedCode::kParts> parts;
@@ -99,7 +107,36 @@ RuntimeAnswer read_copied(const CopiedCode& copy, const RuntimeProcess& process)
     parts[i] = {address, std::span(copy.parts[i]).first(std::min<std::size_t>(bytes, CopiedCode::kPartBytes))};
   }
   runtimes::CopiedMemory memory(parts);
-  return FunctionReader(memory, process).read(copy.code);
+  RuntimeAnswer answer = FunctionReader(memory, process).read(copy.code);
+  check(memory, process, copy.code, answer);
+  return answer;
+}
+
+/// CPython's objects stay where they are as long as they live, so they are read page by page, and checked when all have
+/// been read.
+std::vector<RuntimeAnswer> read_python(OpenMemory& memory, const RuntimeProcess& process,
+                                       std::span<const RuntimeCode> codes) {
+  std::vector<RuntimeAnswer> answers;
+  answers.reserve(codes.size());
+  runtimes::PagedMemory pages(memory);
+  FunctionReader reader(pages, process);
+  for (const RuntimeCode& code : codes) answers.push_back(reader.read(code));
+  runtimes::PagedMemory later(memory);
+  for (std::size_t i = 0; i < codes.size(); ++i) check(later, process, codes[i], answers[i]);
+  return answers;
+}
+
+/// V8 moves what a function refers to, so each is read on its own.
+std::vector<RuntimeAnswer> read_v8(OpenMemory& memory, const RuntimeProcess& process,
+                                   std::span<const RuntimeCode> codes) {
+  std::vector<RuntimeAnswer> answers;
+  answers.reserve(codes.size());
+  FunctionReader reader(memory, process);
+  for (const RuntimeCode& code : codes) {
+    answers.push_back(reader.read(code));
+    check(memory, process, code, answers.back());
+  }
+  return answers;
 }
 
 }  // namespace
@@ -123,17 +160,14 @@ std::vector<RuntimeAnswer> read_runtime_functions(int fd, const RuntimeProcess& 
                                                   std::span<const RuntimeCode> codes,
                                                   std::span<const CopiedCode> copies) {
   OpenMemory memory(fd);
-  FunctionReader reader(memory, process);
-  std::vector<RuntimeAnswer> answers;
-  answers.reserve(codes.size());
-  for (const RuntimeCode& code : codes) {
-    RuntimeAnswer answer = reader.read(code);
-    if (answer.function.name.empty()) {
-      const auto copy =
-          std::find_if(copies.begin(), copies.end(), [&](const CopiedCode& each) { return each.code == code; });
-      if (copy != copies.end()) answer = read_copied(*copy, process);
-    }
-    answers.push_back(std::move(answer));
+  std::vector<RuntimeAnswer> answers = process.kind == runtimes::RuntimeKind::kPython
+                                           ? read_python(memory, process, codes)
+                                           : read_v8(memory, process, codes);
+  for (std::size_t i = 0; i < codes.size(); ++i) {
+    if (!answers[i].function.name.empty()) continue;
+    const auto copy =
+        std::find_if(copies.begin(), copies.end(), [&](const CopiedCode& each) { return each.code == codes[i]; });
+    if (copy != copies.end()) answers[i] = read_copied(*copy, process);
   }
   return answers;
 }

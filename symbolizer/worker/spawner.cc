@@ -182,7 +182,7 @@ void serve(const Request& request, ModuleReader& reader, std::uint64_t max_bytes
     case RequestKind::kHotSpot: {
       HotSpotMapping mapping;
       if (!payload.number(mapping.start) || !payload.number(mapping.file_offset)) break;
-      return answer(reader.find_hotspot(request.fd(0), request.fd(1), mapping), max_bytes);
+      return answer(reader.find_hotspot(request.fd(0), {request.fd(1)}, mapping), max_bytes);
     }
     case RequestKind::kHotSpotCode: {
       std::vector<runtimes::HotSpotLayout> layout;
@@ -192,7 +192,7 @@ void serve(const Request& request, ModuleReader& reader, std::uint64_t max_bytes
           !payload.array(known, runtimes::kMostHotSpotBlobs)) {
         break;
       }
-      return answer(reader.read_hotspot_code(request.fd(0), layout[0], base, known), max_bytes);
+      return answer(reader.read_hotspot_code({request.fd(0)}, layout[0], base, known), max_bytes);
     }
     case RequestKind::kHotSpotNames: {
       std::vector<runtimes::HotSpotLayout> layout;

@@ -510,9 +510,10 @@ Result<std::vector<RuntimeAnswer>> WorkerModuleReader::read_runtime_functions(Pr
   });
 }
 
-Result<std::optional<HotSpotModule>> WorkerModuleReader::find_hotspot(int fd, int memory,
+Result<std::optional<HotSpotModule>> WorkerModuleReader::find_hotspot(int fd, ProcessMemory memory,
                                                                       const HotSpotMapping& mapping) {
-  Question question{RequestKind::kHotSpot, {fd, memory, -1}};
+  Question question{RequestKind::kHotSpot, {fd, memory.fd, -1}};
+  question.user = memory.user;
   question.payload.number(mapping.start);
   question.payload.number(mapping.file_offset);
   return ask<std::optional<HotSpotModule>>(question, [](WireReader& from, std::optional<HotSpotModule>& module) {
@@ -520,10 +521,12 @@ Result<std::optional<HotSpotModule>> WorkerModuleReader::find_hotspot(int fd, in
   });
 }
 
-Result<runtimes::HotSpotCode> WorkerModuleReader::read_hotspot_code(int memory, const runtimes::HotSpotLayout& layout,
+Result<runtimes::HotSpotCode> WorkerModuleReader::read_hotspot_code(ProcessMemory memory,
+                                                                    const runtimes::HotSpotLayout& layout,
                                                                     std::uint64_t base,
                                                                     std::span<const runtimes::HotSpotKnownBlob> known) {
-  Question question{RequestKind::kHotSpotCode, {memory, -1, -1}};
+  Question question{RequestKind::kHotSpotCode, {memory.fd, -1, -1}};
+  question.user = memory.user;
   question.payload.array(std::span(&layout, 1));
   question.payload.number(base);
   question.payload.array(known);

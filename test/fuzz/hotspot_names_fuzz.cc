@@ -74,7 +74,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   constexpr std::array<std::uint32_t, 3> kVersions{8, 17, 25};
   HotSpotLayout layout = forged_hotspot_layout(kVersions[data[0] % kVersions.size()]);
   AnyMemory memory(data + 2, size - 2);
-  HotSpotNames names(memory, layout);
+  HotSpotNames names(memory, memory, layout);
   switch (data[1] % 4) {
     case 0: {
       const auto code = names.code(ForgedHotSpot::kBlob);

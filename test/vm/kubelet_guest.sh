@@ -46,7 +46,7 @@ comes_back() {
   before=$(pid_of flamed)
   kill -KILL "$before" && within 180 is_another "$before"
 }
-has_past() { curl -sf "$url/profile?container=prod/burn&from=$1&to=$2&format=folded" | grep -q "$stack"; }
+has_past() { curl -sf "$url/profile?container=prod/burn-flamed-vm&from=$1&to=$2&format=folded" | grep -q "$stack"; }
 is_gone() { [[ -z $(pid_of flamed) ]]; }
 ends() { rm pods/flamed.yaml && within 60 is_gone && ! pgrep --full '^flamed: ' >/dev/null; }
 
@@ -58,7 +58,7 @@ from=$(date +%s)
 check "it starts flamed's pod, which answers" starts_pods
 renice --priority 19 --pid "$(pid_of burn)" >/dev/null
 check "the other pod is called by its namespace, name and container" says is_called burn prod/burn-flamed-vm/work
-check "its stacks have names" says has_stack prod/burn
+check "its stacks have names" says has_stack prod/burn-flamed-vm
 check "its control group has the node's path" says is_in_group burn
 check "flamed's own pod has its name, too" says is_called flamed flamed/flamed-flamed-vm/flamed
 check "everything is well" says is_healthy

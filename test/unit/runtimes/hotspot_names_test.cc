@@ -32,7 +32,10 @@ std::string text_of(const std::vector<ShownFrame>& stack) {
 class CompiledFrames {
  public:
   CompiledFrames(const LiveHotSpot& process, const LiveHotSpot::Module& module)
-      : memory_(process.pid()), module_(module), names_(memory_, module.layout), words_(process.words_on_stack()) {}
+      : memory_(process.pid()),
+        module_(module),
+        names_(memory_, memory_, module.layout),
+        words_(process.words_on_stack()) {}
 
   /// Of the program's own methods, innermost first, from a return address on to the first frame that is not compiled.
   std::vector<ShownFrame> from(HotSpotCodeFinder& finder, std::size_t at) {
@@ -114,7 +117,7 @@ TEST_CASE("each compiled method of a running JVM has the name that the JVM says"
     if (!module) FAIL(module.error().message());
     INFO(module->layout.release_text());
     ProcessMemory memory(process->pid());
-    HotSpotNames names(memory, module->layout);
+    HotSpotNames names(memory, memory, module->layout);
     Result<HotSpotCodeFinder> finder = HotSpotCodeFinder::open(memory, module->layout, module->base);
     if (!finder) FAIL(finder.error().message());
     std::size_t methods = 0;
@@ -192,7 +195,7 @@ TEST_CASE("a table of lines that goes back is put in order, and one that leaves 
 
 TEST_CASE("a forged method has its name, file and lines") {
   ForgedHotSpot memory;
-  HotSpotNames names(memory, memory.layout);
+  HotSpotNames names(memory, memory, memory.layout);
   const auto method = names.method(ForgedHotSpot::kMethod);
   REQUIRE(method);
   CHECK(method->name == "java.util.Map$Node.get");
@@ -205,12 +208,12 @@ TEST_CASE("a forged method has its name, file and lines") {
 TEST_CASE("the class of a method is shown without the address that a hidden class has in its name") {
   ForgedHotSpot memory;
   memory.put_text(ForgedHotSpot::kClassName, "Main$$Lambda$14+0x00007f0000000a00");
-  CHECK(HotSpotNames(memory, memory.layout).method(ForgedHotSpot::kMethod)->name == "Main$$Lambda$14.get");
+  CHECK(HotSpotNames(memory, memory, memory.layout).method(ForgedHotSpot::kMethod)->name == "Main$$Lambda$14.get");
 }
 
 TEST_CASE("characters beyond the first 65,536 are one character of a name, and broken texts are none") {
   ForgedHotSpot memory;
-  HotSpotNames names(memory, memory.layout);
+  HotSpotNames names(memory, memory, memory.layout);
   memory.put_text(ForgedHotSpot::kClassName, "\xed\xa0\xb5\xed\xb2\xb3");
   CHECK(names.method(ForgedHotSpot::kMethod)->name == "𝒳.get");
   for (const char* const broken : {"\xed\xa0\xb5", "\xed\xb2\xb3", "\x80", "\xff", "a\xc3", "\xed\xa0\xb5x"}) {
@@ -223,7 +226,7 @@ TEST_CASE("what is no method has no name") {
   const auto is_method = [](auto change) {
     ForgedHotSpot memory;
     change(memory);
-    return HotSpotNames(memory, memory.layout).method(ForgedHotSpot::kMethod).ok();
+    return HotSpotNames(memory, memory, memory.layout).method(ForgedHotSpot::kMethod).ok();
   };
   CHECK(is_method([](ForgedHotSpot&) {}));
   CHECK_FALSE(is_method([](ForgedHotSpot& memory) { memory.put<std::uint64_t>(ForgedHotSpot::kMethod + 8, 8); }));
@@ -237,7 +240,7 @@ TEST_CASE("what is no method has no name") {
 
 TEST_CASE("a place in compiled code has the methods that are described next, innermost first") {
   ForgedHotSpot memory;
-  HotSpotNames names(memory, memory.layout);
+  HotSpotNames names(memory, memory, memory.layout);
   const auto blob = names.code(ForgedHotSpot::kBlob);
   REQUIRE(blob);
   CHECK(blob->kind == HotSpotCodeKind::kCompiled);
@@ -253,7 +256,7 @@ TEST_CASE("a place in compiled code has the methods that are described next, inn
 
 TEST_CASE("the end of a loop belongs to its safepoint poll") {
   ForgedHotSpot memory;
-  HotSpotNames names(memory, memory.layout);
+  HotSpotNames names(memory, memory, memory.layout);
   const auto blob = names.code(ForgedHotSpot::kBlob);
   REQUIRE(blob);
   // The poll is at 0x10.
@@ -280,7 +283,7 @@ TEST_CASE("a compiled method whose descriptions lead in a circle or elsewhere ha
   const auto has_calls = [](auto change) {
     ForgedHotSpot memory;
     change(memory);
-    HotSpotNames names(memory, memory.layout);
+    HotSpotNames names(memory, memory, memory.layout);
     const auto blob = names.code(ForgedHotSpot::kBlob);
     return blob && names.calls(*blob, blob->code + 0x20).ok();
   };
@@ -302,7 +305,7 @@ std::uint64_t forged_check(ForgedHotSpot& memory) {
 
 TEST_CASE("an interpreted method has the bytecode that its frame says, if it is that method") {
   ForgedHotSpot memory;
-  HotSpotNames names(memory, memory.layout);
+  HotSpotNames names(memory, memory, memory.layout);
   constexpr std::uint64_t kMethod = ForgedHotSpot::kMethod;
   constexpr std::uint64_t kConstMethod = ForgedHotSpot::kConstMethod;
   constexpr std::uint64_t kBytecode = kConstMethod + 48;
@@ -350,7 +353,7 @@ TEST_CASE("frames of the interpreter are read as the JVM's version has them") {
 
 TEST_CASE("a blob that was replaced is noticed") {
   ForgedHotSpot memory;
-  HotSpotNames names(memory, memory.layout);
+  HotSpotNames names(memory, memory, memory.layout);
   const auto blob = names.code(ForgedHotSpot::kBlob);
   REQUIRE(blob);
   CHECK(names.is_unchanged(*blob));

@@ -33,10 +33,12 @@ class ForwardingReader : public ModuleReader {
                                                             std::span<const CopiedCode> copies) override {
     return direct_.read_runtime_functions(memory, process, codes, copies);
   }
-  Result<std::optional<HotSpotModule>> find_hotspot(int fd, int memory, const HotSpotMapping& mapping) override {
+  Result<std::optional<HotSpotModule>> find_hotspot(int fd, ProcessMemory memory,
+                                                    const HotSpotMapping& mapping) override {
     return direct_.find_hotspot(fd, memory, mapping);
   }
-  Result<runtimes::HotSpotCode> read_hotspot_code(int memory, const runtimes::HotSpotLayout& layout, std::uint64_t base,
+  Result<runtimes::HotSpotCode> read_hotspot_code(ProcessMemory memory, const runtimes::HotSpotLayout& layout,
+                                                  std::uint64_t base,
                                                   std::span<const runtimes::HotSpotKnownBlob> known) override {
     return direct_.read_hotspot_code(memory, layout, base, known);
   }
