@@ -102,12 +102,19 @@ void CpuGovernor::judge() {
     return;
   }
   if (step_ == 0 || held_ns_ < hold_ns_) return;
-  if (2 * mean_of(kFirstHoldNs, since_step_).sampling() > kRaiseBelow * limit) return;
+  if (!may_raise(limit)) return;
   --step_;
   ++raised_;
   was_raised_ = true;
   since_step_ = 0;
   held_ns_ = 0;
+}
+
+bool CpuGovernor::may_raise(double limit) const {
+  const CostShares now = mean_of(kFirstHoldNs, since_step_);
+  const bool was_taken_back = hold_ns_ != kFirstHoldNs;
+  if (was_taken_back) return 2 * now.sampling() <= kRaiseAgainBelow * limit;
+  return 2 * now.program + kDaemonGrowth * now.daemon <= kRaiseBelow * limit;
 }
 
 bool CpuGovernor::is_too_much(double limit) const {

@@ -74,16 +74,19 @@ json needed_by(const ToolSpec& tool) {
   return json::object();
 }
 
+/// Bob's process. Answers are put between random marks, which have no number of so many digits.
+constexpr std::int32_t kBobs = 2'004'318;
+
 struct Host {
   Host() {
-    for (const auto& [pid, comm, user] : {std::tuple{123, "worker", kAlice}, std::tuple{200, "secret", kBob}}) {
+    for (const auto& [pid, comm, user] : {std::tuple{123, "worker", kAlice}, std::tuple{kBobs, "secret", kBob}}) {
       store::ProcessInfo info{{pid, 10}, comm, "/usr/bin/" + std::string(comm), 0, {}, {}};
       info.uid = user;
       sources.store_.update_process(info);
     }
     sources.add_samples({123, 10}, "worker", {"main", "spin"}, 30, 10 * kNsPerSecond, kAlice);
     sources.add_samples({123, 10}, "worker", {"main", "rest"}, 10, 10 * kNsPerSecond, kAlice);
-    sources.add_samples({200, 10}, "secret", {"hidden_main", "hidden"}, 60, 10 * kNsPerSecond, kBob);
+    sources.add_samples({kBobs, 10}, "secret", {"hidden_main", "hidden"}, 60, 10 * kNsPerSecond, kBob);
   }
 
   Response send(Request request, uid_t user = 0) {
@@ -192,8 +195,8 @@ TEST_CASE("each tool answers with the text of its route") {
   CHECK(stacks.find("hidden_main;hidden") < stacks.find("main;spin"));
   CHECK(has(stacks, "window: "));
   CHECK(has(host.text_of("processes"), "secret (exe="));
-  CHECK(has(host.text_of("processes", {{"group", "process"}}), "200@10"));
-  CHECK(has(host.text_of("threads"), "secret  of secret (200@10)"));
+  CHECK(has(host.text_of("processes", {{"group", "process"}}), std::to_string(kBobs) + "@10"));
+  CHECK(has(host.text_of("threads"), "secret  of secret (" + std::to_string(kBobs) + "@10)"));
   CHECK(has(host.text_of("timeline", {{"step", "10s"}}), "start of a step of 10 s"));
   CHECK(has(host.text_of("marks", {{"from", "now-1h"}}), "flamed started"));
   CHECK(has(host.text_of("compare", {{"from", "now-1m"}}), "Before, from "));
@@ -204,7 +207,8 @@ TEST_CASE("each tool answers with the text of its route") {
 
 TEST_CASE("arguments are texts, numbers, truth values and lists of them") {
   Host host;
-  CHECK(has(host.text_of("functions", {{"pid", {123, "200"}}, {"lines", true}, {"focus", nullptr}}), "100 samples"));
+  CHECK(has(host.text_of("functions", {{"pid", {123, std::to_string(kBobs)}}, {"lines", true}, {"focus", nullptr}}),
+            "100 samples"));
   CHECK(has(host.text_of("functions", {{"pid", {"123"}}, {"focus", "^spin$"}}), "30 samples"));
 }
 
@@ -430,14 +434,15 @@ TEST_CASE("each user sees the own processes alone") {
     const std::string alices = host.text_of(std::string(tool.name), arguments, kAlice);
     CHECK(!has(alices, "secret"));
     CHECK(!has(alices, "hidden"));
-    CHECK(!has(alices, "200"));
+    CHECK(!has(alices, std::to_string(kBobs)));
   }
   CHECK(has(host.text_of("functions", json::object(), kAlice), "40 samples"));
   CHECK(has(host.text_of("functions", json::object(), kBob), "60 samples"));
   CHECK(has(host.text_of("functions"), "100 samples"));
-  const json refused = host.ask(new_call("functions", {{"pid", 200}}), kAlice);
+  const json refused = host.ask(new_call("functions", {{"pid", kBobs}}), kAlice);
   CHECK(refused["isError"] == true);
-  CHECK(has(refused["content"][0]["text"].get<std::string>(), "never seen process 200 of yours"));
+  CHECK(has(refused["content"][0]["text"].get<std::string>(),
+            "never seen process " + std::to_string(kBobs) + " of yours"));
 }
 
 TEST_CASE("no tool changes anything") {

@@ -22,7 +22,8 @@ class Machine {
 
   struct Load {
     double at_99 = 0.0005;
-    double fixed = 0;  ///< the cost of sampling at any frequency
+    double fixed = 0;      ///< the cost of sampling at any frequency
+    double processes = 0;  ///< the daemon's cost of processes that begin and end
     double background = 0;
     double answers = 0;
     double skipping = 0;
@@ -33,7 +34,7 @@ class Machine {
       const auto ns_of = [](double share) { return static_cast<std::int64_t>(share * 4 * kNsPerSecond); };
       reading_.now.ns += kNsPerSecond;
       reading_.program_ns += ns_of(sampling) / 2;
-      reading_.daemon_ns += ns_of(sampling) - ns_of(sampling) / 2;
+      reading_.daemon_ns += ns_of(sampling) - ns_of(sampling) / 2 + ns_of(load.processes);
       if (governor.background_may_go_on()) reading_.background_ns += ns_of(load.background);
       reading_.answers_ns += ns_of(load.answers);
       reading_.skipping_ns += ns_of(load.skipping);
@@ -135,6 +136,28 @@ TEST_CASE("a load on the edge does not make the frequency go up and down") {
     CHECK(machine.governor.lowered() <= 4);
     CHECK(machine.governor.raised() == 0);
   }
+}
+
+TEST_CASE("what processes cost at any frequency is not taken for the cost of samples") {
+  Machine machine;
+  machine.run(10, {.at_99 = 3 * kBudget});
+  REQUIRE(machine.governor.frequency_hz() == 24.75);
+  machine.run(600, {.at_99 = 0.4 * kBudget, .processes = 0.45 * kBudget});
+  CHECK(machine.governor.frequency_hz() == 49.5);
+  CHECK(machine.governor.raised() == 1);
+  CHECK(machine.governor.shares().all() < kBudget);
+}
+
+TEST_CASE("a raise that was taken back is not made again before all of the cost fits twice") {
+  Machine machine;
+  machine.run(10, {.at_99 = 1.5 * kBudget});
+  REQUIRE(machine.governor.frequency_hz() == 49.5);
+  machine.run(3600, {.at_99 = 0.95 * kBudget});
+  CHECK(machine.governor.frequency_hz() == 49.5);
+  CHECK(machine.governor.raised() == 1);
+  CHECK(machine.governor.lowered() == 2);
+  machine.run(100, {.at_99 = 0.6 * kBudget});
+  CHECK(machine.governor.frequency_hz() == 99);
 }
 
 TEST_CASE("a load that returns after each raise of the frequency is tried ever less often") {
