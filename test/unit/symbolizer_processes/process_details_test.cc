@@ -92,6 +92,23 @@ TEST_CASE("a process that changed its cgroup does not name the one that it was s
   CHECK(f.details.cgroup(before, {4711, 1}) == nullptr);
 }
 
+TEST_CASE("the root of an unused hierarchy does not stand for processes in those of version 1") {
+  Fixture f;
+  const std::uint64_t root = f.make_cgroup("/");
+  FakeProcess process;
+  process.pid = 100;
+  process.start_ticks = 5000;
+  process.cgroup = "1:name=systemd:/\n0::/\n";
+  f.proc.put(process);
+  REQUIRE(f.details.cgroup(root, {100, 5000}) != nullptr);
+  CHECK(f.details.cgroup(root, {100, 5000})->path == "/");
+  process.pid = 101;
+  process.cgroup = "1:name=systemd:/system.slice/cron.service\n0::/\n";
+  f.proc.put(process);
+  REQUIRE(f.details.cgroup(root, {101, 5000}) != nullptr);
+  CHECK(f.details.cgroup(root, {101, 5000})->unit == "cron.service");
+}
+
 TEST_CASE("a cgroup's name is made safe to print") {
   Fixture f;
   f.put(100, "/evil\x1b[2J.service");
