@@ -109,6 +109,7 @@ make_root() { # make_root FILE
   cp "$here/../support/pprof.proto" "$here/../../docs/operations.md" "$here/../../systemd/flamed.service.in" "$tests"
   cp -a "$work_dir/modules" "$root/usr/lib/modules"
   ln -s mawk "$root/usr/bin/awk"
+  ln -s bash "$root/usr/bin/sh"
   cp "$root/usr/share/base-passwd/passwd.master" "$root/etc/passwd"
   cp "$root/usr/share/base-passwd/group.master" "$root/etc/group"
   cp "$here/guest_support.sh" "$tests"
