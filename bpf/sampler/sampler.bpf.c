@@ -486,17 +486,6 @@ int end_linked(struct bpf_perf_event_data* ctx) {
   return work ? finish(ctx, work, 0, 1) : 0;
 }
 
-/* Without tables: is the chain of frame pointers that was followed the whole stack? */
-static __always_inline int chain_is_whole(const struct flamed_sample* sample) {
-#if defined(__TARGET_ARCH_arm64)
-  /* Libraries have frame pointers, and code without them leaves the register alone: its frames may be missing. */
-  return 0;
-#else
-  /* It ends with 0. At the start 0 is no chain: in code without frame pointers the register has any number. */
-  return sample->user_end == FLAMED_END_OUTERMOST && sample->user_count >= 2;
-#endif
-}
-
 /* Up to FRAMES_PER_RUN frames of a stack without tables; then itself again, or the runtime's frames. */
 SEC("perf_event")
 int walk_pointers(struct bpf_perf_event_data* ctx) {
@@ -511,7 +500,8 @@ int walk_pointers(struct bpf_perf_event_data* ctx) {
   /* 29 calls at most. */
   if (sample->user_end == FLAMED_END_DEPTH_LIMIT && sample->user_count < FLAMED_MAX_USER_FRAMES)
     bpf_tail_call(ctx, &programs, POINTER_WALK_PROGRAM);
-  if ((sample->flags & FLAMED_AWAITS_TABLES) && !chain_is_whole(sample)) sample->user_end = FLAMED_END_NO_PROCESS;
+  /* Even a chain that ends with 0 may lack frames: code without frame pointers can leave the register alone. */
+  if (sample->flags & FLAMED_AWAITS_TABLES) sample->user_end = FLAMED_END_NO_PROCESS;
   if (use_runtimes && work->walk.runtime && !(work->walk.runtime & FLAMED_SLOTS))
     bpf_tail_call(ctx, &programs, LINKED_WALK_PROGRAM);
   if (has_to_wait(work)) bpf_tail_call(ctx, &programs, SLICE_PROGRAM);
