@@ -62,7 +62,7 @@ std::shared_ptr<const Cgroup> ProcessDetails::cgroup(std::uint64_t cgroup_id, Pr
   cgroup->path = clean_name(path);
   cgroup->unit = clean_name(names.unit);
   cgroup->container = clean_name(names.container);
-  // Beside hierarchies of version 1 an unused one has all processes in its root, each with another path.
+  // An unused hierarchy has all processes in its root; their paths are those in the hierarchies of version 1.
   if (is_that_one && path != "/") {
     if (by_id_.size() >= kMostCgroups) by_id_.clear();
     by_id_.emplace(cgroup_id, cgroup);

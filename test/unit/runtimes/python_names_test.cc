@@ -9,6 +9,7 @@
 
 #include "runtimes/copied_memory.h"
 #include "test/catch.h"
+#include "test/unit/runtimes/forged_python.h"
 #include "test/unit/runtimes/live_python.h"
 #include "test/unit/runtimes/plain_walk.h"
 
@@ -68,20 +69,7 @@ class ForgedMemory final : public RemoteMemory {
   static constexpr std::uint64_t kLines = 0x50000;
 
   ForgedMemory() {
-    layout.objects = {.type = 8,
-                      .name = 128,
-                      .file = 112,
-                      .first_line = 68,
-                      .lines = 136,
-                      .string_length = 16,
-                      .string_state = 32,
-                      .ascii_text = 40,
-                      .other_text = 56,
-                      .bytes_length = 16,
-                      .bytes_text = 32,
-                      .code_type = 0x100,
-                      .string_type = 0x200,
-                      .bytes_type = 0x300};
+    layout.objects = kForgedPython;
     put<std::uint64_t>(kCode + 8, kBase + 0x100);
     put<std::uint64_t>(kCode + 128, kName);
     put<std::uint64_t>(kCode + 112, kFile);

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,6 +17,7 @@
 #include "runtimes/code_check.h"
 #include "symbolizer/reader/open_memory.h"
 #include "test/catch.h"
+#include "test/unit/runtimes/forged_python.h"
 
 namespace flamed::symbolizer {
 namespace {
@@ -29,20 +31,7 @@ class ForgedProcess {
     REQUIRE(memory_);
     process.kind = runtimes::RuntimeKind::kPython;
     process.base = kBase;
-    process.python = {.type = 8,
-                      .name = 128,
-                      .file = 112,
-                      .first_line = 68,
-                      .lines = 136,
-                      .string_length = 16,
-                      .string_state = 32,
-                      .ascii_text = 40,
-                      .other_text = 56,
-                      .bytes_length = 16,
-                      .bytes_text = 32,
-                      .code_type = 0x100,
-                      .string_type = 0x200,
-                      .bytes_type = 0x300};
+    process.python = runtimes::kForgedPython;
     process.check = {.at = 64, .words = 10, .name = 128, .file = 112, .text = 40};
     put_text(kFile, "server.py");
     put<std::uint64_t>(kLines + 8, kBase + 0x300);
