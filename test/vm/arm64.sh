@@ -52,17 +52,17 @@ unpack() { # unpack SUITE TREE PACKAGE...
 
 # A kernel of this machine's release with pages of 64 KiB, which Debian builds none with.
 make_64k_kernel() {
-  local folder=$work_dir/kernel make
-  mkdir -p "$folder/debs" "$folder/out"
-  (cd "$folder/debs" && apt-get -q -o APT::Sandbox::User=root download "$(apt-cache depends linux-source | awk '/Depends:/ { print $2 }')")
-  dpkg-deb --fsys-tarfile "$folder"/debs/*.deb | tar -x -C "$folder" --wildcards './usr/src/linux-source-*.tar.xz'
-  mkdir "$folder/source"
-  tar -x -C "$folder/source" --strip-components=1 -f "$folder"/usr/src/linux-source-*.tar.xz
-  make=(make -s -C "$folder/source" "O=$folder/out" ARCH=arm64 CROSS_COMPILE=aarch64-linux-gnu-)
+  local place=$work_dir/kernel make
+  mkdir -p "$place/debs" "$place/out"
+  (cd "$place/debs" && apt-get -q -o APT::Sandbox::User=root download "$(apt-cache depends linux-source | awk '/Depends:/ { print $2 }')")
+  dpkg-deb --fsys-tarfile "$place"/debs/*.deb | tar -x -C "$place" --wildcards './usr/src/linux-source-*.tar.xz'
+  mkdir "$place/source"
+  tar -x -C "$place/source" --strip-components=1 -f "$place"/usr/src/linux-source-*.tar.xz
+  make=(make -s -C "$place/source" "O=$place/out" ARCH=arm64 CROSS_COMPILE=aarch64-linux-gnu-)
   "${make[@]}" "KCONFIG_ALLCONFIG=$here/arm64_64k.config" alldefconfig
   "${make[@]}" "-j$(nproc)" Image
-  cp "$folder/out/arch/arm64/boot/Image" "$work_dir/boot/vmlinuz-$("${make[@]}" kernelrelease)"
-  rm -rf --one-file-system -- "$folder"
+  cp "$place/out/arch/arm64/boot/Image" "$work_dir/boot/vmlinuz-$("${make[@]}" kernelrelease)"
+  rm -rf --one-file-system -- "$place"
 }
 
 # Kernels, and the two trees, which are made anew when the lists above change.
