@@ -545,12 +545,14 @@ class Daemon::Parts {
       waits_thread_ = start_thread("waits", [this](const std::stop_token& stop) { visitor_->run(stop); });
       background.emplace_back(waits_thread_);
     }
-    if (runtimes_ != nullptr) background.emplace_back(runtimes_thread_);
+    std::vector<ThreadCpu> names;
+    if (runtimes_ != nullptr) names.emplace_back(runtimes_thread_);
     if (code_heaps_ != nullptr) {
       background.emplace_back(code_thread_);
-      background.emplace_back(java_thread_);
+      names.emplace_back(java_thread_);
     }
-    meter_.emplace(clock_, sampler_->figures(), *server_, module_reader_, opener_, std::move(background), pushing_ns_);
+    meter_.emplace(clock_, sampler_->figures(), *server_, module_reader_, opener_, std::move(background),
+                   std::move(names), pushing_ns_);
     ingest_thread_ =
         start_thread("ingest", [this](const std::stop_token& stop) { run_ingest(stop, ingest_, queues_, stored_); });
     reader_thread_ = start_thread("reader", [this](const std::stop_token& stop) { reader_.run(stop); });

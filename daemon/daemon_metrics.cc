@@ -109,23 +109,23 @@ void append_program_metrics(const KernelProgram& program, std::vector<Metric>& m
 }
 
 void append_budget_metrics(const BudgetKeeper::State& budget, std::vector<Metric>& metrics) {
-  const auto by_part = [](double program, double daemon, double skipping, double background, double answers) {
-    return std::vector<Metric::Value>{{{{"part", "kernel_program"}}, program},
-                                      {{{"part", "daemon"}}, daemon},
-                                      {{{"part", "skipped_records"}}, skipping},
-                                      {{{"part", "unwind_tables"}}, background},
-                                      {{{"part", "answers"}}, answers}};
+  const auto by_part = [](double program, double daemon, double names, double skipping, double background,
+                          double answers) {
+    return std::vector<Metric::Value>{
+        {{{"part", "kernel_program"}}, program},   {{{"part", "daemon"}}, daemon},
+        {{{"part", "runtime_names"}}, names},      {{{"part", "skipped_records"}}, skipping},
+        {{{"part", "unwind_tables"}}, background}, {{{"part", "answers"}}, answers}};
   };
   const CostReading& used = budget.used;
   const auto seconds = [](std::int64_t ns) { return static_cast<double>(ns) / kNsPerSecond; };
   metrics.push_back({"flamed_cost_seconds_total", "All CPU time that flamed has used, by purpose.",
                      Metric::Type::kCounter,
-                     by_part(seconds(used.program_ns), seconds(used.daemon_ns), seconds(used.skipping_ns),
-                             seconds(used.background_ns), seconds(used.answers_ns))});
+                     by_part(seconds(used.program_ns), seconds(used.daemon_ns), seconds(used.names_ns),
+                             seconds(used.skipping_ns), seconds(used.background_ns), seconds(used.answers_ns))});
   const CostShares& shares = budget.shares;
-  metrics.push_back({"flamed_cost_ratio", "The same over the last 5 s, as a part of the CPU time of all CPUs.",
-                     Metric::Type::kGauge,
-                     by_part(shares.program, shares.daemon, shares.skipping, shares.background, shares.answers)});
+  metrics.push_back(
+      {"flamed_cost_ratio", "The same over the last 5 s, as a part of the CPU time of all CPUs.", Metric::Type::kGauge,
+       by_part(shares.program, shares.daemon, shares.names, shares.skipping, shares.background, shares.answers)});
   metrics.push_back(gauge("flamed_cpu_budget_ratio",
                           "The share of CPU time that flamed may use (cpu_budget); 0: no budget.",
                           budget.budget.value_or(0)));

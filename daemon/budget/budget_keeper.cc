@@ -54,26 +54,29 @@ void BudgetKeeper::log_changes(double before_hz, bool was_slowed) const {
   const CostShares shares = governor_.shares();
   const bool slowed = governor_.is_background_slowed();
   const std::string limit = describe(*budget, budget_set_by_);
+  const std::string names = format_percent(shares.names);
+  const std::string others = (shares.names > 0 ? ", names of managed runtimes " + names : std::string()) +
+                             ", and sampling " + format_percent(shares.sampling());
   // Level info: normal operation, visible in /healthz and the metrics, and no reason to wake anybody.
   if (slowed && !was_slowed) {
     spdlog::info(
         "new unwind tables have to wait: the part of {} that was left for them in the last minute is used up; in the "
-        "last 5 s they "
-        "took {} of the machine's CPU time, and sampling {}",
-        limit, format_percent(shares.background), format_percent(shares.sampling()));
+        "last 5 s they took {} of the machine's CPU time{}",
+        limit, format_percent(shares.background), others);
   } else if (!slowed && was_slowed) {
     spdlog::info(
         "new unwind tables no longer wait: half of the part of {} that they have in a minute is available again; "
-        "in the last 5 s they took {} of the machine's CPU time, and sampling {}",
-        limit, format_percent(shares.background), format_percent(shares.sampling()));
+        "in the last 5 s they took {} of the machine's CPU time{}",
+        limit, format_percent(shares.background), others);
   }
   if (hz != before_hz) {
+    const double judged = governor_.judged(shares);
     spdlog::info(
-        "sampling at {}{} instead of {}: it took {} of the machine's CPU time in the last 5 s; "
+        "sampling at {}{} instead of {}: it took {} of the machine's CPU time in the last 5 s{}; "
         "its limit is {}, which is {:.0f} % of {}",
-        format_frequency(hz), hz > before_hz ? " again" : "", format_frequency(before_hz),
-        format_percent(shares.sampling()), format_percent(*budget * CpuGovernor::kSamplingPart),
-        CpuGovernor::kSamplingPart * 100, limit);
+        format_frequency(hz), hz > before_hz ? " again" : "", format_frequency(before_hz), format_percent(judged),
+        judged > shares.sampling() ? ", " + names + " of it for names of managed runtimes" : "",
+        format_percent(*budget * CpuGovernor::kSamplingPart), CpuGovernor::kSamplingPart * 100, limit);
   }
 }
 

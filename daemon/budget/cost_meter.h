@@ -23,11 +23,12 @@ namespace flamed::daemon {
 
 class CostMeter {
  public:
-  /// `background` are the threads that do not sample and that nobody waits for, `pushing_ns` the CPU time of
-  /// flamed-push, which counts as theirs. All arguments must outlive it.
+  /// `background` are the threads that do not sample and that nobody waits for, `names` those whose names samples wait
+  /// for, `pushing_ns` is the CPU time of flamed-push, which counts as background. All arguments must outlive it.
   CostMeter(const Clock& clock, const SamplerFigures& sampling, const api::Server& server,
             const symbolizer::WorkerModuleReader& worker, const symbolizer::GuardedOpener& opener,
-            std::vector<ThreadCpu> background, const std::atomic<std::int64_t>& pushing_ns);
+            std::vector<ThreadCpu> background, std::vector<ThreadCpu> names,
+            const std::atomic<std::int64_t>& pushing_ns);
 
   /// A dozen system calls of less than a microsecond.
   [[nodiscard]] CostReading read() const;
@@ -39,6 +40,7 @@ class CostMeter {
   const symbolizer::WorkerModuleReader& worker_;
   const symbolizer::GuardedOpener& opener_;
   const std::vector<ThreadCpu> background_;
+  const std::vector<ThreadCpu> names_;
   const std::atomic<std::int64_t>& pushing_ns_;
 };
 

@@ -19,7 +19,8 @@ struct CostReading {
   std::int64_t program_ns = 0;     ///< in the kernel program
   std::int64_t daemon_ns = 0;      ///< by the daemon itself, without the following
   std::int64_t skipping_ns = 0;    ///< skipping the kernel's records of processes that cause too many
-  std::int64_t background_ns = 0;  ///< for unwind tables and names of files to be closed, with the ELF worker's part
+  std::int64_t names_ns = 0;       ///< for names that samples wait for, of managed runtimes, with the ELF worker's part
+  std::int64_t background_ns = 0;  ///< for unwind tables and names of files to be closed, likewise
   std::int64_t answers_ns = 0;     ///< for requests: the API's threads, and the ELF worker's part
   std::size_t cpus = 1;            ///< online
 };
@@ -28,13 +29,14 @@ struct CostReading {
 struct CostShares {
   double program = 0;
   double daemon = 0;
+  double names = 0;
   double skipping = 0;
   double background = 0;
   double answers = 0;
 
   /// The share of sampling, which depends on the frequency.
   [[nodiscard]] double sampling() const { return program + daemon; }
-  [[nodiscard]] double all() const { return program + daemon + skipping + background + answers; }
+  [[nodiscard]] double all() const { return program + daemon + names + skipping + background + answers; }
 };
 
 /// The order of steps: background work gets the part of the budget that sampling leaves, at least a tenth of it, and
@@ -42,8 +44,9 @@ struct CostShares {
 /// it fits: so a sample of the lower frequency stands for exactly 2, 4 or 8 of the full one, and 49.5 Hz is as unlikely
 /// as 99 Hz to be in step with periodic work. It is doubled again one step at a time, if the cost is expected to fit:
 /// the kernel program's doubles with the frequency, but most of the daemon's is for processes that begin and end. Where
-/// that was wrong, all of it has to fit twice. The cost of answers is measured and shown, but it is up to the clients:
-/// no step reduces it, nor the cost of skipping.
+/// that was wrong, all of it has to fit twice. Names that samples wait for come in bursts, when a program begins, and
+/// are paid like background work, though they don't wait. Once all that was saved is spent they count as sampling. The
+/// cost of answers is measured and shown, but it is up to the clients: no step reduces it, nor the cost of skipping.
 class CpuGovernor {
  public:
   /// Sampling is judged over this time: it takes too much if it does on average and in most of the readings.
@@ -79,7 +82,7 @@ class CpuGovernor {
   /// next reading should come soon.
   [[nodiscard]] bool is_exceeded() const {
     return budget_ && step_ < steps_ && !readings_.empty() && !is_beginning_ &&
-           readings_.back().shares.sampling() > *budget_ * kSamplingPart;
+           judged(readings_.back().shares) > *budget_ * kSamplingPart;
   }
   [[nodiscard]] std::optional<double> budget() const { return budget_; }
   /// The number of full periods between two samples: a power of two.
@@ -91,6 +94,10 @@ class CpuGovernor {
   /// Has background work waited lately? From when its part was used up until half of what can be saved is available
   /// again.
   [[nodiscard]] bool is_background_slowed() const { return budget_ && is_background_slowed_; }
+  /// The part of a cost that the frequency depends on now.
+  [[nodiscard]] double judged(const CostShares& shares) const {
+    return shares.sampling() + (is_background_slowed_ ? shares.names : 0);
+  }
   /// Over the last kWindowNs.
   [[nodiscard]] CostShares shares() const { return mean_of(kWindowNs, readings_.size()); }
   [[nodiscard]] std::uint64_t lowered() const { return lowered_; }  ///< times

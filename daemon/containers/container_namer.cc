@@ -65,7 +65,7 @@ std::unordered_set<std::string> ContainerNamer::take_named() {
 }
 
 void ContainerNamer::run(const std::stop_token& stop) {
-  const symbolizer::BackgroundReading in_background;
+  const symbolizer::ReadingFor background(symbolizer::ReadingPurpose::kBackground);
   std::vector<Request> later;
   while (!stop.stop_requested()) {
     if (later.empty()) {

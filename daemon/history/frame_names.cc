@@ -66,7 +66,7 @@ void FrameNames::name(std::deque<Unnamed>& from, std::size_t count, std::vector<
     frames.push_back(without_mark(from.front().frame));
     asked.push_back(std::move(from.front()));
   }
-  const symbolizer::BackgroundReading in_background;
+  const symbolizer::ReadingFor background(symbolizer::ReadingPurpose::kBackground);
   const std::vector<symbolizer::SymbolChainPtr> chains = parts_.symbolizer.symbolise(frames);
   for (std::size_t i = 0; i < std::min(asked.size(), chains.size()); ++i) {
     take_chain(std::move(asked[i]), chains[i], names);

@@ -94,7 +94,7 @@ void NameKeeper::keep(const symbolizer::ModuleTable::Abandoned& abandoned, std::
     if (!is_late) return;
     why = kNoTime;
   } else if (!missing.empty()) {
-    const symbolizer::BackgroundReading in_background;
+    const symbolizer::ReadingFor background(symbolizer::ReadingPurpose::kBackground);
     const std::vector<SymbolChainPtr> chains = parts_.symbolizer.symbolise(missing);
     for (std::size_t i = 0; i < chains.size(); ++i) {
       if (is_pending(*chains[i]) && !is_late) return;

@@ -184,7 +184,7 @@ void CodeHeaps::tidy(MonotonicTime now, const std::function<bool(const ProcessId
 }
 
 void CodeHeaps::run(const std::stop_token& stop) {
-  const symbolizer::BackgroundReading in_background;
+  const symbolizer::ReadingFor background(symbolizer::ReadingPurpose::kBackground);
   while (!stop.stop_requested()) {
     const std::optional<Request> request = requests_.pop(stop);
     if (!request) return;

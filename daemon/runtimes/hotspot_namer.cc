@@ -18,7 +18,7 @@ std::vector<HotSpotNamer::Answer> HotSpotNamer::take_answers() {
 }
 
 void HotSpotNamer::run(const std::stop_token& stop) {
-  const symbolizer::BackgroundReading in_background;
+  const symbolizer::ReadingFor samples(symbolizer::ReadingPurpose::kSamples);
   const SystemClock clock;
   while (!stop.stop_requested()) {
     std::optional<Request> request = requests_.pop(stop);

@@ -21,7 +21,7 @@ std::vector<RuntimeNamer::Answer> RuntimeNamer::take_answers() {
 }
 
 void RuntimeNamer::run(const std::stop_token& stop) {
-  const symbolizer::BackgroundReading in_background;
+  const symbolizer::ReadingFor samples(symbolizer::ReadingPurpose::kSamples);
   while (!stop.stop_requested()) {
     std::optional<Request> request = requests_.pop(stop);
     if (!request) return;

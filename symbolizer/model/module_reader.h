@@ -4,6 +4,7 @@
 // unprivileged worker process can implement it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -86,20 +87,27 @@ class ModuleReader {
   virtual Result<std::vector<DemangledName>> demangle(std::span<const std::string> mangled) = 0;
 };
 
-/// While an object exists, readings by its thread are background work: nobody waits for them, they don't take the
-/// places of awaited readings, and they count for the CPU budget.
-class BackgroundReading {
- public:
-  BackgroundReading() : was_on_(std::exchange(on_, true)) {}
-  ~BackgroundReading() { on_ = was_on_; }
-  BackgroundReading(const BackgroundReading&) = delete;
-  BackgroundReading& operator=(const BackgroundReading&) = delete;
+/// Readings that are not for answers don't take the places of those that are, and count for the CPU budget.
+enum class ReadingPurpose : std::uint8_t {
+  kAnswer,      ///< a client waits for it
+  kBackground,  ///< it can be put off
+  kSamples,     ///< samples wait for it
+};
+inline constexpr std::size_t kReadingPurposes = 3;
 
-  [[nodiscard]] static bool is_on() { return on_; }
+/// While an object exists, readings by its thread have its purpose.
+class ReadingFor {
+ public:
+  explicit ReadingFor(ReadingPurpose purpose) : before_(std::exchange(purpose_, purpose)) {}
+  ~ReadingFor() { purpose_ = before_; }
+  ReadingFor(const ReadingFor&) = delete;
+  ReadingFor& operator=(const ReadingFor&) = delete;
+
+  [[nodiscard]] static ReadingPurpose purpose() { return purpose_; }
 
  private:
-  static inline thread_local bool on_ = false;
-  const bool was_on_;
+  static inline thread_local ReadingPurpose purpose_ = ReadingPurpose::kAnswer;
+  const ReadingPurpose before_;
 };
 
 }  // namespace flamed::symbolizer

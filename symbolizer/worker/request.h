@@ -20,6 +20,7 @@
 #include <cstdint>
 
 #include "base/clock.h"
+#include "symbolizer/model/module_reader.h"
 
 namespace flamed::symbolizer {
 
@@ -124,15 +125,15 @@ struct Usage {
   std::uint32_t magic = kMagic;
   std::uint32_t padding = 0;
   std::int64_t cpu_ns = 0;
-  std::int64_t background_cpu_ns = 0;  ///< of cpu_ns: children with background work
-  std::uint64_t peak_bytes = 0;        ///< resident, of the largest child
+  std::array<std::int64_t, kReadingPurposes> children_cpu_ns{};  ///< of cpu_ns, by ReadingPurpose
+  std::uint64_t peak_bytes = 0;                                  ///< resident, of the largest child
 };
 
 struct Order {
   static constexpr std::uint32_t kMagic = 0x666c6d03;
   static constexpr std::size_t kFds = 2;
   std::uint32_t magic = kMagic;
-  std::uint8_t is_background = 0;  ///< for accounting: nobody waits for it
+  ReadingPurpose purpose = ReadingPurpose::kAnswer;  ///< for accounting
   std::uint8_t serves_many = 0;
   std::array<std::uint8_t, 2> padding{};
   RequestLimits limits;

@@ -17,6 +17,7 @@
 #include <climits>
 #include <cstring>
 #include <exception>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -275,7 +276,7 @@ class Spawner {
     pid_t pid;
     Fd pidfd;
     Fd news;
-    bool is_background;
+    ReadingPurpose purpose;
     bool is_killed = false;
 
     void kill() const { ::syscall(SYS_pidfd_send_signal, pidfd.get(), SIGKILL, nullptr, 0); }
@@ -289,8 +290,7 @@ class Spawner {
   ModuleReader& reader_;
   const Filters* filters_;  ///< of children; null: none is in force
   std::vector<Child> children_;
-  std::int64_t children_cpu_ns_ = 0;
-  std::int64_t background_cpu_ns_ = 0;
+  std::array<std::int64_t, kReadingPurposes> children_cpu_ns_{};  ///< by purpose
   std::uint64_t peak_bytes_ = 0;
 };
 
@@ -313,7 +313,7 @@ void Spawner::start_child(const Order& order, Fd socket, Fd news) {
     run_child(self, order, filter, reader_);
   }
   send_news(news, News::What::kStarted, pid);
-  children_.push_back({pid, std::move(pidfd), std::move(news), order.is_background != 0});
+  children_.push_back({pid, std::move(pidfd), std::move(news), order.purpose});
 }
 
 bool Spawner::take_order() {
@@ -321,7 +321,8 @@ bool Spawner::take_order() {
   Result<ReceivedMessage> message = receive_message(kSocket, std::as_writable_bytes(std::span(&order, 1)));
   if (!message) return message.error().code() == EAGAIN;
   if (message->bytes == 0) return false;
-  if (message->bytes != sizeof(order) || order.magic != Order::kMagic || message->fds.size() != Order::kFds) {
+  if (message->bytes != sizeof(order) || order.magic != Order::kMagic || message->fds.size() != Order::kFds ||
+      static_cast<std::size_t>(order.purpose) >= kReadingPurposes) {
     return true;  // its descriptors are closed, which the daemon notices
   }
   start_child(order, std::move(message->fds[0]), std::move(message->fds[1]));
@@ -336,12 +337,11 @@ void Spawner::reap() {
     const pid_t pid = ::wait4(-1, &status, WNOHANG, &usage);
     if (pid <= 0) break;
     any = true;
-    children_cpu_ns_ += cpu_ns_of(usage);
     peak_bytes_ = std::max(peak_bytes_, static_cast<std::uint64_t>(usage.ru_maxrss) * 1024);
     const auto child =
         std::find_if(children_.begin(), children_.end(), [&](const Child& candidate) { return candidate.pid == pid; });
     if (child == children_.end()) continue;
-    if (child->is_background) background_cpu_ns_ += cpu_ns_of(usage);
+    children_cpu_ns_[static_cast<std::size_t>(child->purpose)] += cpu_ns_of(usage);
     send_news(child->news, News::What::kEnded, status);
     children_.erase(child);
   }
@@ -349,8 +349,8 @@ void Spawner::reap() {
   rusage own{};
   ::getrusage(RUSAGE_SELF, &own);
   Usage usage;
-  usage.cpu_ns = cpu_ns_of(own) + children_cpu_ns_;
-  usage.background_cpu_ns = background_cpu_ns_;
+  usage.cpu_ns = std::accumulate(children_cpu_ns_.begin(), children_cpu_ns_.end(), cpu_ns_of(own));
+  usage.children_cpu_ns = children_cpu_ns_;
   usage.peak_bytes = peak_bytes_;
   // If the daemon has not read for long, there is no room; later messages have the totals.
   static_cast<void>(send_message(kSocket, bytes_of(usage), {}).ok());

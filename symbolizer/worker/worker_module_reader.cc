@@ -43,9 +43,10 @@ std::string seconds_of(std::int64_t ns) {
   return ns % kNsPerSecond == 0 ? std::to_string(ns / kNsPerSecond) + " s" : std::to_string(ns / kNsPerMs) + " ms";
 }
 
-/// Whether this thread's next request is background work.
-bool is_background(RequestKind kind) {
-  return kind == RequestKind::kUnwindRows || kind == RequestKind::kFunctionRows || BackgroundReading::is_on();
+/// Of this thread's next request.
+ReadingPurpose purpose_of(RequestKind kind) {
+  const bool is_rows = kind == RequestKind::kUnwindRows || kind == RequestKind::kFunctionRows;
+  return is_rows ? ReadingPurpose::kBackground : ReadingFor::purpose();
 }
 
 std::string signal_name(int signal) {
@@ -67,8 +68,9 @@ class WorkerModuleReader::Turn {
  public:
   Turn(WorkerModuleReader& reader, RequestKind kind, std::int64_t patience_ns)
       : reader_(reader),
-        used_(is_background(kind) ? reader.background_ : reader.queries_),
-        most_(is_background(kind) ? reader.options_.max_background : reader.options_.max_queries) {
+        used_(purpose_of(kind) != ReadingPurpose::kAnswer ? reader.background_ : reader.queries_),
+        most_(purpose_of(kind) != ReadingPurpose::kAnswer ? reader.options_.max_background
+                                                          : reader.options_.max_queries) {
     std::unique_lock lock(reader_.mutex_);
     const bool waited = reader_.turn_.wait_for(lock, std::chrono::nanoseconds(patience_ns),
                                                [&] { return reader_.is_stopped_ || used_ < most_; });
@@ -173,8 +175,7 @@ Result<WorkerModuleReader::WorkerPtr> WorkerModuleReader::worker() {
   if (worker_ != nullptr) {
     std::lock_guard stats_lock(mutex_);
     const Usage usage = worker_->usage();
-    retired_.all_ns += usage.cpu_ns;
-    retired_.background_ns += usage.background_cpu_ns;
+    retired_.add(usage);
     stats_.peak_bytes = std::max(stats_.peak_bytes, usage.peak_bytes);
     old = std::move(worker_);
     worker_ = nullptr;
@@ -269,7 +270,7 @@ std::optional<WorkerModuleReader::Session> WorkerModuleReader::take_session(cons
   const std::lock_guard lock(mutex_);
   const auto found = std::find_if(sessions_.begin(), sessions_.end(), [&](const Session& session) {
     return session.user == *question.user && session.kind == question.kind &&
-           session.is_background == is_background(question.kind);
+           session.purpose == purpose_of(question.kind);
   });
   if (found == sessions_.end()) return {};
   std::optional<Session> session(std::move(*found));
@@ -312,10 +313,10 @@ WorkerModuleReader::Attempt WorkerModuleReader::attempt(const Question& question
 template <typename Decode>
 WorkerModuleReader::Attempt WorkerModuleReader::attempt_by(const WorkerPtr& worker, const Question& question,
                                                            Decode decode) {
-  const bool background = is_background(question.kind);
+  const ReadingPurpose purpose = purpose_of(question.kind);
   const std::int64_t until_ns = now_ns() + kSessionNs;
   Result<WorkerProcess::Ends> ends =
-      worker->order(background, question.user.has_value(), options_.limits[static_cast<std::size_t>(question.kind)]);
+      worker->order(purpose, question.user.has_value(), options_.limits[static_cast<std::size_t>(question.kind)]);
   if (!ends) {
     const bool is_gone = ends.error().code() == EPIPE || ends.error().code() == ECONNRESET;
     if (is_gone) worker->give_up();
@@ -323,7 +324,7 @@ WorkerModuleReader::Attempt WorkerModuleReader::attempt_by(const WorkerPtr& work
             false, is_gone, worker};
   }
   return attempt_in(worker,
-                    {worker, std::move(ends).value(), question.kind, question.user.value_or(0), background, until_ns},
+                    {worker, std::move(ends).value(), question.kind, question.user.value_or(0), purpose, until_ns},
                     question, decode);
 }
 
@@ -575,16 +576,18 @@ WorkerModuleReader::Stats WorkerModuleReader::stats() const {
   return stats;
 }
 
+void WorkerModuleReader::CpuUse::add(const Usage& usage) {
+  all_ns += usage.cpu_ns;
+  background_ns += usage.children_cpu_ns[static_cast<std::size_t>(ReadingPurpose::kBackground)];
+  samples_ns += usage.children_cpu_ns[static_cast<std::size_t>(ReadingPurpose::kSamples)];
+}
+
 WorkerModuleReader::CpuUse WorkerModuleReader::cpu_use() const {
   const std::unique_lock worker_lock(worker_mutex_, std::try_to_lock);
   const std::lock_guard lock(mutex_);
   if (worker_lock) {
     last_use_ = retired_;
-    if (worker_ != nullptr) {
-      const Usage usage = worker_->usage();
-      last_use_.all_ns += usage.cpu_ns;
-      last_use_.background_ns += usage.background_cpu_ns;
-    }
+    if (worker_ != nullptr) last_use_.add(worker_->usage());
   }
   return last_use_;
 }

@@ -99,6 +99,9 @@ class WorkerModuleReader final : public ModuleReader {
   struct CpuUse {
     std::int64_t all_ns = 0;         ///< of the worker and its ended children
     std::int64_t background_ns = 0;  ///< of these: for background work
+    std::int64_t samples_ns = 0;     ///< likewise: for what samples wait for
+
+    void add(const Usage& usage);
   };
   /// Since the start. Does not wait: while a worker is being started it returns the last value.
   [[nodiscard]] CpuUse cpu_use() const;
@@ -125,7 +128,7 @@ class WorkerModuleReader final : public ModuleReader {
     WorkerProcess::Ends ends;
     RequestKind kind;
     std::uint32_t user;
-    bool is_background;
+    ReadingPurpose purpose;
     std::int64_t until_ns;
   };
   /// The result of one attempt.

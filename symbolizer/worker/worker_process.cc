@@ -59,7 +59,8 @@ WorkerProcess::~WorkerProcess() {
   while (::waitpid(helper_.pid, nullptr, WNOHANG) < 0 && errno == EINTR) continue;
 }
 
-Result<WorkerProcess::Ends> WorkerProcess::order(bool is_background, bool serves_many, const RequestLimits& limits) {
+Result<WorkerProcess::Ends> WorkerProcess::order(ReadingPurpose purpose, bool serves_many,
+                                                 const RequestLimits& limits) {
   std::array<int, 2> sockets{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets.data()) != 0) return Error::from_errno("socketpair");
   Ends ends;
@@ -72,7 +73,7 @@ Result<WorkerProcess::Ends> WorkerProcess::order(bool is_background, bool serves
   if (::fcntl(ends.socket.get(), F_SETFL, O_NONBLOCK) != 0) return Error::from_errno("fcntl");
 
   Order order;
-  order.is_background = is_background ? 1 : 0;
+  order.purpose = purpose;
   order.serves_many = serves_many ? 1 : 0;
   order.limits = limits;
   if (serves_many) {

@@ -14,6 +14,7 @@
 #include "base/handle.h"
 #include "base/result.h"
 #include "symbolizer/ipc/helper_process.h"
+#include "symbolizer/model/module_reader.h"
 #include "symbolizer/worker/request.h"
 
 namespace flamed::symbolizer {
@@ -39,7 +40,7 @@ class WorkerProcess {
     Fd news;
   };
   /// Starts a child, for one request or for many. An error means that the process is dead, or does not keep up.
-  Result<Ends> order(bool is_background, bool serves_many, const RequestLimits& limits);
+  Result<Ends> order(ReadingPurpose purpose, bool serves_many, const RequestLimits& limits);
 
   [[nodiscard]] bool is_alive() const;
   /// Marks the process as failed, so that another one is started. True the first time.

@@ -400,7 +400,7 @@ TEST_CASE("requests run in parallel up to a limit, and background work has place
   CHECK(reader.stats().in_flight == 0);
 }
 
-TEST_CASE("CPU time of background work is accounted separately") {
+TEST_CASE("CPU time is accounted by its purpose") {
   WorkerModuleReader reader(options());
   const Fd file = own_program();
   // A child's CPU time is known when the worker has reaped and reported it.
@@ -411,18 +411,30 @@ TEST_CASE("CPU time of background work is accounted separately") {
     return reader.cpu_use().background_ns > ns;
   };
   REQUIRE(reader.read_symbols({file.get()}).ok());
-  CHECK_FALSE(BackgroundReading::is_on());
+  CHECK(ReadingFor::purpose() == ReadingPurpose::kAnswer);
   {
-    const BackgroundReading background;
-    CHECK(BackgroundReading::is_on());
+    const ReadingFor background(ReadingPurpose::kBackground);
+    CHECK(ReadingFor::purpose() == ReadingPurpose::kBackground);
     REQUIRE(reader.read_symbols({file.get()}).ok());
   }
-  CHECK_FALSE(BackgroundReading::is_on());
+  CHECK(ReadingFor::purpose() == ReadingPurpose::kAnswer);
   CHECK(background_grows_beyond(0));
+  CHECK(reader.cpu_use().samples_ns == 0);
   const std::int64_t for_names = reader.cpu_use().background_ns;
   CHECK(for_names < reader.cpu_use().all_ns);
   REQUIRE(reader.read_unwind_rows(file.get(), -1).ok());
   CHECK(background_grows_beyond(for_names));
+
+  const std::int64_t for_background = reader.cpu_use().background_ns;
+  {
+    const ReadingFor samples(ReadingPurpose::kSamples);
+    REQUIRE(reader.read_symbols({file.get()}).ok());
+  }
+  for (int tries = 0; tries < 500 && reader.cpu_use().samples_ns == 0; ++tries) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  CHECK(reader.cpu_use().samples_ns > 0);
+  CHECK(reader.cpu_use().background_ns == for_background);
 }
 
 /// The pid of the child that has read a file, as if that were the memory of a process of `user`, and what it found
@@ -459,7 +471,7 @@ TEST_CASE("the memory of one user's processes is read by one child for a while, 
   CHECK(read_memory(reader, 1001, "again") == std::pair(other, std::string("again")));
   CHECK(read_memory(reader, 1000, "again") == std::pair(child, std::string("again")));
   {
-    const BackgroundReading background;
+    const ReadingFor background(ReadingPurpose::kBackground);
     CHECK(read_memory(reader, 1000, "in the background").first != child);
   }
   CHECK_FALSE(status_of(std::stoi(child)).empty());

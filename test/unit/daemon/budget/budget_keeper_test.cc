@@ -52,6 +52,17 @@ TEST_CASE("waiting tables are logged with the time that they used up, and again 
         "minute is available again; in the last 5 s they took 0 % of the machine's CPU time, and sampling 0.1 %\n");
 }
 
+TEST_CASE("names of managed runtimes are told apart where the frequency is lowered for them") {
+  BudgetedMachine machine({0.003, "default"});
+  machine.run(40, 0.002);
+  const test::CapturedLog log;
+  machine.run(60, 0.002, 0, 0.008);
+  CHECK(log.text().find("in the last 5 s they took 0 % of the machine's CPU time, names of managed runtimes 0.8 %, and "
+                        "sampling 0.2 %\n") != std::string::npos);
+  CHECK(log.text().find("it took 1 % of the machine's CPU time in the last 5 s, 0.8 % of it for names of managed "
+                        "runtimes; its limit is 0.27 %") != std::string::npos);
+}
+
 TEST_CASE("the state in force is reported with the same limit") {
   BudgetedMachine machine({0.003, "default"});
   machine.run(3, 0.004);

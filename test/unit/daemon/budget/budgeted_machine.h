@@ -10,8 +10,8 @@
 
 namespace flamed::daemon {
 
-/// Sampling and background work that use these shares of a machine with 2 CPUs. Sampling took 0.4 % in the beginning,
-/// in which nothing is judged.
+/// Sampling, background work and names of managed runtimes that use these shares of a machine with 2 CPUs. Sampling
+/// took 0.4 % in the beginning, in which nothing is judged.
 class BudgetedMachine {
  public:
   explicit BudgetedMachine(const CpuBudget& budget) : keeper(99, budget, [this] { return reading_; }) {
@@ -19,12 +19,13 @@ class BudgetedMachine {
     run(CpuGovernor::kBeginningNs / kNsPerSecond, 0.004);
   }
   /// A second at a time.
-  void run(std::int64_t seconds, double sampling, double background = 0) {
+  void run(std::int64_t seconds, double sampling, double background = 0, double names = 0) {
     for (int i = 0; i < seconds; ++i) {
       constexpr double kCpusNs = 2 * kNsPerSecond;
       reading_.now.ns += kNsPerSecond;
       reading_.program_ns += static_cast<std::int64_t>(sampling * kCpusNs);
       reading_.background_ns += static_cast<std::int64_t>(background * kCpusNs);
+      reading_.names_ns += static_cast<std::int64_t>(names * kCpusNs);
       static_cast<void>(keeper.look(reading_.now, false));
     }
   }

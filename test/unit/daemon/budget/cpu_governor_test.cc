@@ -24,6 +24,7 @@ class Machine {
     double at_99 = 0.0005;
     double fixed = 0;      ///< the cost of sampling at any frequency
     double processes = 0;  ///< the daemon's cost of processes that begin and end
+    double names = 0;      ///< the cost at 99 Hz of names that samples wait for; half of it at any frequency
     double background = 0;
     double answers = 0;
     double skipping = 0;
@@ -35,6 +36,7 @@ class Machine {
       reading_.now.ns += kNsPerSecond;
       reading_.program_ns += ns_of(sampling) / 2;
       reading_.daemon_ns += ns_of(sampling) - ns_of(sampling) / 2 + ns_of(load.processes);
+      reading_.names_ns += ns_of(load.names * (1 + governor.frequency_hz() / 99) / 2);
       if (governor.background_may_go_on()) reading_.background_ns += ns_of(load.background);
       reading_.answers_ns += ns_of(load.answers);
       reading_.skipping_ns += ns_of(load.skipping);
@@ -46,6 +48,14 @@ class Machine {
   [[nodiscard]] double background_since(const CostReading& before) const {
     return static_cast<double>(reading_.background_ns - before.background_ns) /
            static_cast<double>(reading_.now.ns - before.now.ns) / 4;
+  }
+  /// Of all but answers, likewise.
+  [[nodiscard]] double cost_since(const CostReading& before) const {
+    const auto cost = [](const CostReading& reading) {
+      return reading.program_ns + reading.daemon_ns + reading.names_ns + reading.background_ns;
+    };
+    return static_cast<double>(cost(reading_) - cost(before)) / static_cast<double>(reading_.now.ns - before.now.ns) /
+           4;
   }
   [[nodiscard]] const CostReading& reading() const { return reading_; }
 
@@ -179,6 +189,38 @@ TEST_CASE("background work is cut first: it waits, and the frequency stays") {
   machine.run(1200, {.background = 0.02});
   CHECK(machine.background_since(before) + 0.0005 == Approx(kBudget).epsilon(0.1));
   CHECK(machine.lowest_hz == 99);
+}
+
+TEST_CASE("names that a program needs when it begins are paid from what was saved") {
+  Machine machine;
+  machine.run(60, {});
+  machine.run(10, {.names = 5 * kBudget});
+  machine.run(600, {.names = 0.5 * kBudget});
+  CHECK(machine.lowest_hz == 99);
+  CHECK(machine.governor.background_may_go_on());
+}
+
+TEST_CASE("names that programs need all the time lower the frequency until they are within the budget") {
+  const Machine::Load programs{.at_99 = 0.8 * kBudget, .names = kBudget};
+  Machine machine;
+  machine.run(300, programs);
+  CHECK(machine.lowest_hz < 99);
+  const CostReading before = machine.reading();
+  machine.run(3600, programs);
+  CHECK(machine.cost_since(before) < kBudget);
+  CHECK(machine.governor.frequency_hz() == 24.75);
+  machine.run(200, {});
+  CHECK(machine.governor.frequency_hz() == 99);
+}
+
+TEST_CASE("where names alone take more than the budget, background work still gets a tenth of it") {
+  Machine machine;
+  const Machine::Load programs{.names = 4 * kBudget, .background = 0.02};
+  machine.run(300, programs);
+  CHECK(machine.governor.frequency_hz() == 12.375);
+  const CostReading before = machine.reading();
+  machine.run(3600, programs);
+  CHECK(machine.background_since(before) == Approx(kBudget / 10).epsilon(0.3));
 }
 
 TEST_CASE("the cost of reading past skipped records is reported, and does not lower the frequency") {
