@@ -59,6 +59,8 @@
 #include "daemon/naming/walk_loader.h"
 #include "daemon/runtimes/code_heaps.h"
 #include "daemon/runtimes/hotspot_namer.h"
+#include "daemon/runtimes/open_jvms.h"
+#include "daemon/runtimes/process_memories.h"
 #include "daemon/runtimes/runtime_modules.h"
 #include "daemon/runtimes/runtime_namer.h"
 #include "daemon/sampler/sampler.h"
@@ -271,12 +273,12 @@ std::string reasons_of_losses(const store::Quality& quality) {
 
 /// What shows functions of managed runtimes.
 struct Runtimes {
-  Runtimes(runtimes::RuntimeKinds kinds, BpfUnwindMaps& maps, KnownPrograms& programs,
-           symbolizer::GuardedOpener& opener, symbolizer::ModuleReader& reader, symbolizer::RuntimeFunctions& functions,
+  Runtimes(runtimes::RuntimeKinds kinds, BpfUnwindMaps& maps, KnownPrograms& programs, ProcessMemories& memories,
+           symbolizer::ModuleReader& reader, symbolizer::RuntimeFunctions& functions,
            symbolizer::ProcessTracker& processes, store::Store& store)
       : program(maps),
         modules(program, programs, kinds),
-        namer(opener, reader),
+        namer(memories, reader),
         stacks({modules, namer, functions, processes, store}) {}
 
   struct Program final : RuntimeModules::Program {
@@ -297,10 +299,9 @@ struct Runtimes {
 
 /// What shows methods of Java.
 struct Java {
-  Java(CodeHeaps& heaps, symbolizer::ModuleTable& modules, symbolizer::GuardedOpener& opener,
-       symbolizer::ModuleReader& reader, symbolizer::RuntimeFunctions& functions, symbolizer::ProcessTracker& processes,
-       store::Store& store)
-      : namer(modules, opener, reader), stacks({heaps, namer, functions, processes, store}) {}
+  Java(CodeHeaps& heaps, OpenJvms& jvms, symbolizer::ModuleReader& reader, symbolizer::RuntimeFunctions& functions,
+       symbolizer::ProcessTracker& processes, store::Store& store)
+      : namer(jvms, reader), stacks({heaps, namer, functions, processes, store}) {}
 
   HotSpotNamer namer;
   JavaStacks stacks;
@@ -327,19 +328,21 @@ class Daemon::Parts {
         module_reader_({.program = worker_program()}),
         opener_(clock),
         containers_(opener_, module_reader_, clock, config.container_engines),
+        memories_(opener_),
+        jvms_(modules_, memories_, module_reader_),
         code_heaps_(
             unwind_ == nullptr || !config.runtimes.has(runtimes::RuntimeKind::kJava)
                 ? nullptr
                 : std::make_unique<CodeHeaps>(CodeHeaps::Parts{
-                      modules_, opener_, module_reader_, *unwind_, [this] { return budget_.may_work_in_background(); },
+                      modules_, jvms_, module_reader_, *unwind_, [this] { return budget_.may_work_in_background(); },
                       [this](const auto& slots) { return runtimes_->modules.enter_interpreter(slots); }})),
-        java_(code_heaps_ == nullptr ? nullptr
-                                     : std::make_unique<Java>(*code_heaps_, modules_, opener_, module_reader_,
-                                                              functions_, processes_, store_)),
+        java_(code_heaps_ == nullptr
+                  ? nullptr
+                  : std::make_unique<Java>(*code_heaps_, jvms_, module_reader_, functions_, processes_, store_)),
         runtimes_(unwind_ == nullptr || config.runtimes.is_empty()
                       ? nullptr
-                      : std::make_unique<Runtimes>(config.runtimes, *unwind_maps_, *programs_, opener_, module_reader_,
-                                                   functions_, processes_, store_)),
+                      : std::make_unique<Runtimes>(config.runtimes, *unwind_maps_, *programs_, memories_,
+                                                   module_reader_, functions_, processes_, store_)),
         late_walks_(unwind_ == nullptr || !config.stack_slices
                         ? nullptr
                         : std::make_unique<LateWalks>(LateWalks::Parts{
@@ -589,6 +592,8 @@ class Daemon::Parts {
   symbolizer::GuardedOpener opener_;
   ContainerNamer containers_;
   symbolizer::RuntimeFunctions functions_;
+  ProcessMemories memories_;
+  OpenJvms jvms_;
   const std::unique_ptr<CodeHeaps> code_heaps_;  ///< null: code that JVMs make is not read
   const std::unique_ptr<Java> java_;             ///< null: likewise
   const std::unique_ptr<Runtimes> runtimes_;     ///< null: functions of managed runtimes are not shown

@@ -133,15 +133,16 @@ void JavaStacks::ask(const ProcessId& process, Known& known, MonotonicTime now) 
       if (may_run(known, waiting, each)) question.add(each.method, waiting.value.time);
     }
   }
-  HotSpotNamer::Request request{process, known.exec_id, known.user, known.library, known.mapping, question.take()};
+  HotSpotNamer::Request request{{{process, known.exec_id, known.user}, known.library, known.mapping}, question.take()};
   if (request.question.places.empty() && request.question.known.empty() && request.question.interpreted.empty()) return;
   known.asked_at = now;
   known.is_asked = parts_.namer.ask(std::move(request));
 }
 
 void JavaStacks::learn(const HotSpotNamer::Answer& answer) {
-  const auto found = known_.find(answer.request.process);
-  if (found == known_.end() || found->second.exec_id != answer.request.exec_id) return;
+  const ProcessMemories::Owner& asked = answer.request.jvm.owner;
+  const auto found = known_.find(asked.process);
+  if (found == known_.end() || found->second.exec_id != asked.exec_id) return;
   Known& known = found->second;
   known.is_asked = false;
   if (!answer.names) {

@@ -198,8 +198,8 @@ void RuntimeStacks::want(Known& known, const symbolizer::Process& process, std::
   if (wanted_[process.id].codes.size() + linked.frames.size() >= symbolizer::kMostRuntimeCodes) ask();
   RuntimeNamer::Request& request = wanted_[process.id];
   // Another program has replaced the one that was to be asked.
-  if (request.codes.empty() || request.exec_id != known.exec_id) {
-    request = {process.id, known.exec_id, process.user, process_of(known.loaded), {}};
+  if (request.codes.empty() || request.owner.exec_id != known.exec_id) {
+    request = {{process.id, known.exec_id, process.user}, process_of(known.loaded), {}};
   }
   const auto is_to_be_asked = [&](const RuntimeCode& code) {
     const auto [at, is_new] = known.codes.try_emplace(code);
@@ -237,10 +237,10 @@ std::uint32_t RuntimeStacks::unnamed(RuntimeKind kind, const std::string& reason
 }
 
 void RuntimeStacks::learn(RuntimeNamer::Answer& answer, MonotonicTime now) {
-  const auto found = known_.find(answer.request.process);
+  const auto found = known_.find(answer.request.owner.process);
   if (found == known_.end()) return;
   Known& known = found->second;
-  const std::uint32_t user = answer.request.user;
+  const std::uint32_t user = answer.request.owner.user;
   const RuntimeKind kind = known.loaded.runtime->kind();
   for (std::size_t i = 0; i < answer.request.codes.size(); ++i) {
     const auto code = known.codes.find(answer.request.codes[i]);
@@ -284,7 +284,7 @@ void RuntimeStacks::learn(RuntimeNamer::Answer& answer, MonotonicTime now) {
     ++known.unnamed;
     if (known.named == 0 && known.unnamed == kHopeless) {
       parts_.modules.note_failure(known.loaded.module, std::string(runtimes::name_of(kind)) + " functions of process " +
-                                                           std::to_string(answer.request.process.pid) +
+                                                           std::to_string(answer.request.owner.process.pid) +
                                                            " can't be read: " + why);
     }
   }

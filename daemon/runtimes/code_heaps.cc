@@ -16,9 +16,6 @@ namespace {
 constexpr std::int64_t kFailedPauseNs = 10 * kNsPerSecond;
 constexpr unsigned kMostFailures = 8;
 constexpr std::size_t kMostLibraries = 4096;
-/// Of one user's processes, before none of them is read any more.
-constexpr unsigned kMostStuck = 3;
-constexpr std::int64_t kStuckNs = kNsPerSecond;
 /// What the thread keeps of heaps, so that only new code is read. A JVM with 20,000 methods takes 4 MiB.
 constexpr std::size_t kMostHeapBytes = std::size_t{64} << 20;
 constexpr std::size_t kMostHeaps = 64;
@@ -120,7 +117,7 @@ const symbolizer::Mapping* CodeHeaps::library_of(const symbolizer::Process& proc
 }
 
 void CodeHeaps::ask(const ProcessId& process, Known& known) {
-  Request request{process, known.exec_id, known.user, known.library, known.mapping, known.place};
+  Request request{{{process, known.exec_id, known.user}, known.library, known.mapping}, known.place};
   if (!requests_.try_push(std::move(request))) return;
   known.is_asked = true;
   known.is_wanted = false;
@@ -174,9 +171,8 @@ void CodeHeaps::tidy(MonotonicTime now, const std::function<bool(const ProcessId
     const auto& [process, known] = *each;
     if (is_running(process) || now.ns - known.used_at.ns < kTidyNs) continue;
     if (known.place != nullptr && known.place->rows != kNoModule) old_rows_.push_back(known.place->rows);
-    // Without a library: the thread forgets it, too.
     Request request;
-    request.process = process;
+    request.jvm.owner.process = process;
     static_cast<void>(requests_.try_push(std::move(request)));
     known_.erase(each);
   }
@@ -188,8 +184,8 @@ void CodeHeaps::run(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     const std::optional<Request> request = requests_.pop(stop);
     if (!request) return;
-    if (request->library == kNoModule) {
-      drop_heap(request->process);
+    if (request->jvm.library == kNoModule) {
+      drop_heap(request->jvm.owner.process);
       continue;
     }
     Answer answer = read(*request);
@@ -199,16 +195,11 @@ void CodeHeaps::run(const std::stop_token& stop) {
 }
 
 CodeHeaps::Answer CodeHeaps::read(const Request& request) {
-  Answer answer{request.process, request.exec_id, nullptr, 0, false};
-  const auto stuck = stuck_.find(request.user);
-  if (stuck != stuck_.end() && stuck->second >= kMostStuck) {
-    note(request.library, {}, "memory of processes of its user does not answer");
-    answer.is_for_good = true;
-    return answer;
-  }
+  const ProcessMemories::Owner& owner = request.jvm.owner;
+  Answer answer{owner.process, owner.exec_id, nullptr, 0, false};
   const SystemClock clock;
   const MonotonicTime began = clock.monotonic();
-  Result<CodePlacePtr> place = read_place(request, answer.is_for_good);
+  Result<CodePlacePtr> place = read_place(request);
   answer.took_ns = clock.monotonic().ns - began.ns;
   ++readings_;
   reading_ns_ += answer.took_ns;
@@ -217,45 +208,33 @@ CodeHeaps::Answer CodeHeaps::read(const Request& request) {
     return answer;
   }
   ++failures_;
-  const bool is_transient = place.error().code() == EAGAIN;
-  if (!is_transient && answer.took_ns >= kStuckNs) ++stuck_[request.user];
-  spdlog::debug("process {}: {}", request.process.pid, place.error().message());
-  if (answer.is_for_good) note(request.library, {}, place.error().message());
+  ProcessMemories& memories = parts_.jvms.memories();
+  answer.is_for_good = place.error().code() == ENOTSUP || memories.is_stuck(owner.user);
+  memories.note_failure(owner.user, place.error(), answer.took_ns);
+  spdlog::debug("process {}: {}", owner.process.pid, place.error().message());
+  if (answer.is_for_good) note(request.jvm.library, {}, place.error().message());
   return answer;
 }
 
-Result<CodeHeaps::Heap*> CodeHeaps::heap_of(const Request& request, bool& is_for_good) {
-  const auto found = heaps_.find(request.process);
-  if (found != heaps_.end() && found->second.exec_id == request.exec_id) return &found->second;
-  if (found != heaps_.end()) drop_heap(request.process);
-  const symbolizer::ModulePtr library = parts_.modules.find(request.library);
-  if (library == nullptr || !library->file) return Error("its library is not open yet", EAGAIN);
-  Result<Fd> memory = parts_.opener.open_memory(request.process);
-  if (!memory) return std::move(memory).error();
+Result<CodeHeaps::Heap*> CodeHeaps::heap_of(const Request& request) {
+  const ProcessMemories::Owner& owner = request.jvm.owner;
+  const auto found = heaps_.find(owner.process);
+  if (found != heaps_.end() && found->second.exec_id == owner.exec_id) return &found->second;
+  if (found != heaps_.end()) drop_heap(owner.process);
+  Result<std::shared_ptr<const OpenJvms::Jvm>> jvm = parts_.jvms.open(request.jvm);
+  if (!jvm) return std::move(jvm).error();
   Heap heap;
-  heap.exec_id = request.exec_id;
-  Result<std::optional<symbolizer::HotSpotModule>> module =
-      parts_.reader.find_hotspot(library->file.get(), {memory->get(), request.user}, request.mapping);
-  if (!module) {
-    is_for_good = module.error().code() != EAGAIN;
-    return std::move(module).error();
-  }
-  if (!*module) {
-    is_for_good = true;
-    return Error("it is not HotSpot");
-  }
-  note(request.library, (*module)->layout.release_text(), {});
-  heap.memory = std::move(memory).value();
-  heap.base = (*module)->base_of(request.mapping.start, request.mapping.file_offset);
-  heap.module = *module;
-  heap.interpreter = runtimes::interpreter_slots(heap.module->layout);
+  heap.exec_id = owner.exec_id;
+  heap.jvm = std::move(jvm).value();
+  note(request.jvm.library, heap.jvm->layout.release_text(), {});
+  heap.interpreter = runtimes::interpreter_slots(heap.jvm->layout);
   if (heap.interpreter) heap.layout = parts_.enter_interpreter(*heap.interpreter);
   while (heaps_.size() >= kMostHeaps || heap_bytes_ > kMostHeapBytes) {
     const ProcessId oldest = heaps_by_age_.front();
     drop_heap(oldest);
   }
-  heaps_by_age_.push_back(request.process);
-  return &heaps_.emplace(request.process, std::move(heap)).first->second;
+  heaps_by_age_.push_back(owner.process);
+  return &heaps_.emplace(owner.process, std::move(heap)).first->second;
 }
 
 void CodeHeaps::drop_heap(const ProcessId& process) {
@@ -266,24 +245,24 @@ void CodeHeaps::drop_heap(const ProcessId& process) {
   std::erase(heaps_by_age_, process);
 }
 
-Result<CodePlacePtr> CodeHeaps::read_place(const Request& request, bool& is_for_good) {
-  const Result<Heap*> found = heap_of(request, is_for_good);
+Result<CodePlacePtr> CodeHeaps::read_place(const Request& request) {
+  const ProcessMemories::Owner& owner = request.jvm.owner;
+  const Result<Heap*> found = heap_of(request);
   if (!found) return found.error();
   Heap& heap = **found;
   std::vector<runtimes::HotSpotKnownBlob> known;
   known.reserve(heap.pieces.size());
   for (const Piece& piece : heap.pieces) known.push_back({piece.blob.address, piece.blob.bytes, piece.blob.compile_id});
   Result<runtimes::HotSpotCode> code =
-      parts_.reader.read_hotspot_code({heap.memory.get(), request.user}, heap.module->layout, heap.base, known);
+      parts_.reader.read_hotspot_code({heap.jvm->memory->get(), owner.user}, heap.jvm->layout, heap.jvm->base, known);
   if (!code) return std::move(code).error();
   const bool has_changed = merge(heap, *code);
   if (heap.bytes > kMostHeapBytes) {
-    drop_heap(request.process);
-    is_for_good = true;
-    return Error("the JVM has too much code");
+    drop_heap(owner.process);
+    return Error("the JVM has too much code", ENOTSUP);
   }
   while (heap_bytes_ > kMostHeapBytes) {
-    const bool is_this = heaps_by_age_.front() == request.process;
+    const bool is_this = heaps_by_age_.front() == owner.process;
     drop_heap(heaps_by_age_[is_this ? 1 : 0]);
   }
   const CodePlacePtr& before = request.place;

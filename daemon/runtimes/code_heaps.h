@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // CodeHeaps: the code that HotSpot JVMs make at run time. Reads their code heaps while they run, and has its rows
-// entered into the unwind tables. Ingest says when rows were missed; a thread of its own opens the processes' memory,
-// and the ELF worker reads the heaps from these descriptors.
+// entered into the unwind tables. Ingest says when rows were missed; a thread of its own has the ELF worker read the
+// heaps from the processes' memory.
 //
 // A heap is read when code of it was met that has no rows, soon in a program that has just begun and more and more
 // rarely while it goes on.
@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <stop_token>
@@ -23,15 +24,14 @@
 
 #include "base/bounded_queue.h"
 #include "base/clock.h"
-#include "base/handle.h"
 #include "base/identity.h"
 #include "base/result.h"
+#include "daemon/runtimes/open_jvms.h"
 #include "daemon/runtimes/reading_pace.h"
 #include "daemon/unwind/code_place.h"
 #include "daemon/unwind/unwind_publisher.h"
 #include "symbolizer/model/hotspot_module.h"
 #include "symbolizer/model/module_reader.h"
-#include "symbolizer/opener/guarded_opener.h"
 #include "symbolizer/process/module_table.h"
 #include "symbolizer/process/process.h"
 
@@ -42,7 +42,7 @@ class CodeHeaps {
   /// All of them must outlive it.
   struct Parts {
     symbolizer::ModuleTable& modules;
-    symbolizer::GuardedOpener& opener;
+    OpenJvms& jvms;
     symbolizer::ModuleReader& reader;
     UnwindPublisher& unwind;
     std::function<bool()> may_work;  ///< within the CPU budget
@@ -119,12 +119,8 @@ class CodeHeaps {
     MonotonicTime used_at{};
   };
   struct Request {
-    ProcessId process;
-    std::uint64_t exec_id = 0;
-    std::uint32_t user = 0;
-    ModuleId library;
-    symbolizer::HotSpotMapping mapping;
-    CodePlacePtr place;  ///< of the reading before
+    OpenJvms::Place jvm;  ///< without a library: the process is to be forgotten
+    CodePlacePtr place;   ///< of the reading before
   };
   struct Answer {
     ProcessId process;
@@ -141,9 +137,7 @@ class CodeHeaps {
   /// What the thread knows of a process.
   struct Heap {
     std::uint64_t exec_id = 0;
-    Fd memory;
-    std::optional<symbolizer::HotSpotModule> module;
-    std::uint64_t base = 0;
+    std::shared_ptr<const OpenJvms::Jvm> jvm;
     std::optional<runtimes::FrameSlots> interpreter;
     std::uint32_t layout = 0;
     std::vector<Piece> pieces;
@@ -157,8 +151,9 @@ class CodeHeaps {
   void ask(const ProcessId& process, Known& known);
 
   Answer read(const Request& request);
-  Result<CodePlacePtr> read_place(const Request& request, bool& is_for_good);
-  Result<Heap*> heap_of(const Request& request, bool& is_for_good);
+  /// An error with code ENOTSUP: it can't be read, and never will.
+  Result<CodePlacePtr> read_place(const Request& request);
+  Result<Heap*> heap_of(const Request& request);
   bool merge(Heap& heap, const runtimes::HotSpotCode& code);
   CodePlacePtr publish(const Heap& heap, const std::vector<runtimes::HotSpotHeapRange>& ranges);
   void drop_heap(const ProcessId& process);
@@ -177,7 +172,6 @@ class CodeHeaps {
   std::unordered_map<ProcessId, Heap> heaps_;
   std::deque<ProcessId> heaps_by_age_;
   std::size_t heap_bytes_ = 0;
-  std::unordered_map<std::uint32_t, unsigned> stuck_;  ///< by user
 
   mutable std::mutex mutex_;  ///< guards what follows
   std::vector<Answer> answers_;

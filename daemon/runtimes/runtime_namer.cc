@@ -2,18 +2,14 @@
 #include "daemon/runtimes/runtime_namer.h"
 
 #include <algorithm>
-#include <cerrno>
+#include <memory>
+#include <optional>
 #include <utility>
 
 #include "base/clock.h"
+#include "base/handle.h"
 
 namespace flamed::daemon {
-namespace {
-
-/// A reading of less than this did not wait for a file system.
-constexpr std::int64_t kStuckNs = kNsPerSecond;
-
-}  // namespace
 
 std::vector<RuntimeNamer::Answer> RuntimeNamer::take_answers() {
   const std::lock_guard lock(mutex_);
@@ -39,36 +35,14 @@ void RuntimeNamer::run(const std::stop_token& stop) {
 }
 
 Result<std::vector<symbolizer::RuntimeAnswer>> RuntimeNamer::read(const Request& request) {
-  const auto stuck = stuck_.find(request.user);
-  if (stuck != stuck_.end() && stuck->second >= kMostStuck) {
-    return Error("memory of processes of its user does not answer", ETIMEDOUT);
-  }
-  const Result<int> memory = memory_of(request);
-  if (!memory && request.copies.empty()) return memory.error();
+  const Result<std::shared_ptr<const Fd>> memory = memories_.open(request.owner);
+  if (!memory && (request.copies.empty() || memories_.is_stuck(request.owner.user))) return memory.error();
   const SystemClock clock;
   const MonotonicTime began = clock.monotonic();
   Result<std::vector<symbolizer::RuntimeAnswer>> names = reader_.read_runtime_functions(
-      {memory ? *memory : -1, request.user}, request.where, request.codes, request.copies);
-  const bool is_slow = clock.monotonic().ns - began.ns >= kStuckNs;
-  if (!names && names.error().code() != EAGAIN && is_slow) ++stuck_[request.user];
+      {memory ? (*memory)->get() : -1, request.owner.user}, request.where, request.codes, request.copies);
+  if (!names) memories_.note_failure(request.owner.user, names.error(), clock.monotonic().ns - began.ns);
   return names;
-}
-
-Result<int> RuntimeNamer::memory_of(const Request& request) {
-  const auto found = open_.find(request.process);
-  if (found != open_.end() && found->second.exec_id == request.exec_id) return found->second.file.get();
-  Result<Fd> memory = opener_.open_memory(request.process);
-  if (!memory) return std::move(memory).error();
-  if (found != open_.end()) {
-    found->second = {request.exec_id, std::move(memory).value()};
-    return found->second.file.get();
-  }
-  if (opened_.size() >= kMostOpen) {
-    open_.erase(opened_.front());
-    opened_.pop_front();
-  }
-  opened_.push_back(request.process);
-  return open_.emplace(request.process, Memory{request.exec_id, std::move(memory).value()}).first->second.file.get();
 }
 
 }  // namespace flamed::daemon
