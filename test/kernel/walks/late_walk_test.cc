@@ -21,7 +21,10 @@ using std::chrono::seconds;
 
 constexpr const char* kChain = ";main;outer;middle;";
 
-/// Runs the command again and again, for 30 ms of CPU time or a little more each time. Returns the stacks of all runs.
+/// How long a victim runs, in milliseconds of CPU time: longer than it takes to start it, also on emulated machines.
+std::string a_moment() { return std::to_string(30 * patience()); }
+
+/// Runs the command, which ends after a moment, again and again. Returns the stacks of all runs.
 FoldedStacks run_again_and_again(const RunningDaemon& daemon, const std::string& name, const std::string& command) {
   ChildProcess shell({"sh", "-c", "for i in $(seq 1000); do " + command + "; done; read end"});
   const std::string query =
@@ -41,7 +44,7 @@ FoldedStacks run_again_and_again(const RunningDaemon& daemon, const std::string&
 
 FoldedStacks run_short_programs(const RunningDaemon& daemon, const std::string& name = "known_chain",
                                 const std::string& argument = "") {
-  return run_again_and_again(daemon, name, victim(name) + " 30 " + argument);
+  return run_again_and_again(daemon, name, victim(name) + " " + a_moment() + " " + argument);
 }
 
 double metric(const RunningDaemon& daemon, const std::string& name) {
@@ -165,7 +168,7 @@ TEST_CASE("walks that end in no mapping, again and again at the same code, neith
 
 TEST_CASE("brief processes of a program that is known do not wake the daemon, and have whole stacks") {
   RunningDaemon daemon;
-  const ChildProcess shell({"sh", "-c", "while :; do " + victim("known_chain") + " 30; done"});
+  const ChildProcess shell({"sh", "-c", "while :; do " + victim("known_chain") + " " + a_moment() + "; done"});
   const std::string query = "/profile?format=folded&group=none&exe=victim_known_chain&from=now-4s";
   long sleeps = 0;
   FoldedStacks stacks;
