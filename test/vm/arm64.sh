@@ -125,7 +125,7 @@ boot_arm64() { # boot_arm64 RELEASE LOG ARGUMENTS
   emulate $((boot_limit_s * stretch)) "$2" qemu-system-aarch64 -machine virt -cpu max,pauth-impdef=on \
     -accel tcg,thread=multi -smp 2 -m 3072 -nodefaults -nographic -no-reboot \
     -kernel "$work_dir/boot/vmlinuz-$1" -initrd "$work_dir/root.cpio" \
-    -append "console=ttyAMA0 loglevel=1 panic=-1 flamed.stretch=$stretch $3" -serial "file:$2"
+    -append "console=ttyAMA0 loglevel=1 panic=-1 flamed.stretch=$stretch flamed.now=$(date +%s) $3" -serial "file:$2"
 }
 
 is_wanted() { # is_wanted RELEASE [KERNEL...]

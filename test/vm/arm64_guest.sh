@@ -17,6 +17,7 @@ stty -F "$line" -opost
 # shellcheck source=test/vm/guest_support.sh
 source /opt/flamed-tests/guest_support.sh
 ip link set lo up
+date --set "@$(grep -o 'flamed\.now=[0-9]*' /proc/cmdline | cut -d= -f2)" >/dev/null # the kernel with pages of 64 KiB has no clock
 for module in inet_diag tcp_diag; do # built in, with pages of 64 KiB
   find /usr/lib/modules -path "*/$(uname -r)/*" -name "$module.ko*" -exec insmod {} +
 done
