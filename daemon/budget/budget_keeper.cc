@@ -70,12 +70,13 @@ void BudgetKeeper::log_changes(double before_hz, bool was_slowed) const {
         limit, format_percent(shares.background), others);
   }
   if (hz != before_hz) {
-    const double judged = governor_.judged(shares);
     spdlog::info(
         "sampling at {}{} instead of {}: it took {} of the machine's CPU time in the last 5 s{}; "
         "its limit is {}, which is {:.0f} % of {}",
-        format_frequency(hz), hz > before_hz ? " again" : "", format_frequency(before_hz), format_percent(judged),
-        judged > shares.sampling() ? ", " + names + " of it for names of managed runtimes" : "",
+        format_frequency(hz), hz > before_hz ? " again" : "", format_frequency(before_hz),
+        format_percent(shares.judged()),
+        shares.unpaid_names > 0 ? ", " + format_percent(shares.unpaid_names) + " of it for names of managed runtimes"
+                                : "",
         format_percent(*budget * CpuGovernor::kSamplingPart), CpuGovernor::kSamplingPart * 100, limit);
   }
 }
@@ -125,6 +126,9 @@ std::string describe(const BudgetKeeper::State& state) {
   const CostShares& shares = state.shares;
   std::string used = format_percent(shares.all()) + " of the machine's CPU time";
   if (shares.answers > shares.all() / 4) used += ", " + format_percent(shares.answers) + " of it for answers";
+  if (shares.names > shares.all() / 4) {
+    used += ", " + format_percent(shares.names) + " of it for names of managed runtimes";
+  }
   if (shares.skipping > shares.all() / 4) {
     used += ", " + format_percent(shares.skipping) +
             " of it to skip the kernel's records of programs that map code or change their names all the time";

@@ -23,8 +23,9 @@ namespace flamed::daemon {
 
 class CostMeter {
  public:
-  /// `background` are the threads that do not sample and that nobody waits for, `names` those whose names samples wait
-  /// for, `pushing_ns` is the CPU time of flamed-push, which counts as background. All arguments must outlive it.
+  /// `background` are the threads that do not sample and that nobody waits for, `names` those that read the names that
+  /// samples wait for, `pushing_ns` is the CPU time of flamed-push, which counts as background. All arguments must
+  /// outlive it.
   CostMeter(const Clock& clock, const SamplerFigures& sampling, const api::Server& server,
             const symbolizer::WorkerModuleReader& worker, const symbolizer::GuardedOpener& opener,
             std::vector<ThreadCpu> background, std::vector<ThreadCpu> names,

@@ -26,9 +26,10 @@ CostShares shares_between(const CostReading& before, const CostReading& now) {
   const auto share = [&](std::int64_t from, std::int64_t to) {
     return static_cast<double>(std::max<std::int64_t>(to - from, 0)) / all_ns;
   };
-  return {share(before.program_ns, now.program_ns),       share(before.daemon_ns, now.daemon_ns),
-          share(before.names_ns, now.names_ns),           share(before.skipping_ns, now.skipping_ns),
-          share(before.background_ns, now.background_ns), share(before.answers_ns, now.answers_ns)};
+  return {share(before.program_ns, now.program_ns),   share(before.daemon_ns, now.daemon_ns),
+          share(before.names_ns, now.names_ns),       0,
+          share(before.skipping_ns, now.skipping_ns), share(before.background_ns, now.background_ns),
+          share(before.answers_ns, now.answers_ns)};
 }
 
 }  // namespace
@@ -63,6 +64,8 @@ void CpuGovernor::look(const CostReading& reading) {
   const std::int64_t passed_ns = reading.now.ns - before.now.ns;
   if (passed_ns <= 0) return;
   readings_.push_back({passed_ns, shares_between(before, reading)});
+  slowed_ns_ = is_background_slowed_ ? slowed_ns_ + passed_ns : 0;
+  if (are_names_judged()) readings_.back().shares.unpaid_names = readings_.back().shares.names;
   ++since_step_;
   held_ns_ += passed_ns;
   std::int64_t kept_ns = 0;
@@ -84,11 +87,11 @@ void CpuGovernor::look(const CostReading& reading) {
 }
 
 void CpuGovernor::save(const CostReading& before, const CostReading& now) {
-  const double left = std::max(*budget_ - judged(shares()), *budget_ * (1 - kSamplingPart));
+  const double left = std::max(*budget_ - shares().judged(), *budget_ * (1 - kSamplingPart));
   const double cpus_ns = static_cast<double>(now.now.ns - before.now.ns) * static_cast<double>(now.cpus);
   const double most_ns = *budget_ * static_cast<double>(kSavedNs) * static_cast<double>(now.cpus);
   std::int64_t spent_ns = now.background_ns - before.background_ns;
-  if (!is_background_slowed_) spent_ns += now.names_ns - before.names_ns;
+  if (!are_names_judged()) spent_ns += now.names_ns - before.names_ns;
   saved_ns_ += left * cpus_ns - static_cast<double>(std::max<std::int64_t>(spent_ns, 0));
   saved_ns_ =
       std::clamp(saved_ns_, -most_ns / static_cast<double>(kSavedNs) * static_cast<double>(kMostDebtNs), most_ns);
@@ -114,7 +117,7 @@ void CpuGovernor::judge() {
 bool CpuGovernor::may_raise(double limit) const {
   const CostShares now = mean_of(kFirstHoldNs, since_step_);
   const bool was_taken_back = hold_ns_ != kFirstHoldNs;
-  if (was_taken_back) return 2 * (now.sampling() + now.names) <= kRaiseAgainBelow * limit;
+  if (was_taken_back) return 2 * now.sampling() + kDaemonGrowth * now.names <= kRaiseAgainBelow * limit;
   return 2 * now.program + kDaemonGrowth * (now.daemon + now.names) <= kRaiseBelow * limit;
 }
 
@@ -124,15 +127,15 @@ bool CpuGovernor::is_too_much(double limit) const {
   for (std::size_t i = 0; i < since_step_ && ns < kWindowNs; ++i) {
     const Interval& interval = readings_[readings_.size() - 1 - i];
     ns += interval.ns;
-    if (judged(interval.shares) > limit) ++above;
+    if (judged(interval) > limit) ++above;
   }
   // Costs that do not shrink with the frequency show after a step: then the next step comes sooner.
   const bool was_lowered = lowered_ != 0 && !was_raised_ && held_ns_ < kWindowNs;
-  return above >= (was_lowered ? kMostReadings - 1 : kMostReadings) && judged(mean_of(kWindowNs, since_step_)) > limit;
+  return above >= (was_lowered ? kMostReadings - 1 : kMostReadings) && mean_of(kWindowNs, since_step_).judged() > limit;
 }
 
 void CpuGovernor::lower(double limit) {
-  double cost = judged(mean_of(kLatestNs, since_step_));
+  double cost = mean_of(kLatestNs, since_step_).judged();
   do {
     ++step_;
     cost /= 2;
@@ -155,6 +158,7 @@ CostShares CpuGovernor::mean_of(std::int64_t ns, std::size_t most_intervals) con
     sum.program += interval.shares.program * weight;
     sum.daemon += interval.shares.daemon * weight;
     sum.names += interval.shares.names * weight;
+    sum.unpaid_names += interval.shares.unpaid_names * weight;
     sum.skipping += interval.shares.skipping * weight;
     sum.background += interval.shares.background * weight;
     sum.answers += interval.shares.answers * weight;
@@ -162,7 +166,7 @@ CostShares CpuGovernor::mean_of(std::int64_t ns, std::size_t most_intervals) con
   }
   if (sum_ns == 0) return {};
   const auto all = static_cast<double>(sum_ns);
-  return {sum.program / all,  sum.daemon / all,     sum.names / all,
+  return {sum.program / all,  sum.daemon / all,     sum.names / all,  sum.unpaid_names / all,
           sum.skipping / all, sum.background / all, sum.answers / all};
 }
 

@@ -30,12 +30,15 @@ struct CostShares {
   double program = 0;
   double daemon = 0;
   double names = 0;
+  double unpaid_names = 0;  ///< of these: for which nothing was saved
   double skipping = 0;
   double background = 0;
   double answers = 0;
 
   /// The share of sampling, which depends on the frequency.
   [[nodiscard]] double sampling() const { return program + daemon; }
+  /// What the frequency is lowered for.
+  [[nodiscard]] double judged() const { return sampling() + unpaid_names; }
   [[nodiscard]] double all() const { return program + daemon + names + skipping + background + answers; }
 };
 
@@ -45,8 +48,9 @@ struct CostShares {
 /// as 99 Hz to be in step with periodic work. It is doubled again one step at a time, if the cost is expected to fit:
 /// the kernel program's doubles with the frequency, but most of the daemon's is for processes that begin and end. Where
 /// that was wrong, all of it has to fit twice. Names that samples wait for come in bursts, when a program begins, and
-/// are paid like background work, though they don't wait. Once all that was saved is spent they count as sampling. The
-/// cost of answers is measured and shown, but it is up to the clients: no step reduces it, nor the cost of skipping.
+/// are paid like background work, though they don't wait. Once nothing has been left to pay them for some seconds
+/// they count as sampling. The cost of answers is measured and shown, but it is up to the clients: no step reduces it,
+/// nor the cost of skipping.
 class CpuGovernor {
  public:
   /// Sampling is judged over this time: it takes too much if it does on average and in most of the readings.
@@ -82,7 +86,7 @@ class CpuGovernor {
   /// next reading should come soon.
   [[nodiscard]] bool is_exceeded() const {
     return budget_ && step_ < steps_ && !readings_.empty() && !is_beginning_ &&
-           judged(readings_.back().shares) > *budget_ * kSamplingPart;
+           judged(readings_.back()) > *budget_ * kSamplingPart;
   }
   [[nodiscard]] std::optional<double> budget() const { return budget_; }
   /// The number of full periods between two samples: a power of two.
@@ -94,10 +98,6 @@ class CpuGovernor {
   /// Has background work waited lately? From when its part was used up until half of what can be saved is available
   /// again.
   [[nodiscard]] bool is_background_slowed() const { return budget_ && is_background_slowed_; }
-  /// The part of a cost that the frequency depends on now.
-  [[nodiscard]] double judged(const CostShares& shares) const {
-    return shares.sampling() + (is_background_slowed_ ? shares.names : 0);
-  }
   /// Over the last kWindowNs.
   [[nodiscard]] CostShares shares() const { return mean_of(kWindowNs, readings_.size()); }
   [[nodiscard]] std::uint64_t lowered() const { return lowered_; }  ///< times
@@ -109,6 +109,12 @@ class CpuGovernor {
     CostShares shares;
   };
 
+  /// Of one reading. A child of the worker tells its time when it ends, so names count by their mean.
+  [[nodiscard]] double judged(const Interval& interval) const {
+    return interval.shares.sampling() + mean_of(kWindowNs, since_step_).unpaid_names;
+  }
+  /// Do names count as sampling? Otherwise they are paid from what is saved.
+  [[nodiscard]] bool are_names_judged() const { return is_background_slowed_ && slowed_ns_ >= kWindowNs; }
   void save(const CostReading& before, const CostReading& now);
   void judge();
   [[nodiscard]] bool may_raise(double limit) const;
@@ -130,6 +136,7 @@ class CpuGovernor {
   bool was_raised_ = false;  ///< by the last step
   double saved_ns_ = 0;      ///< CPU time that background work may take now; below 0 it waits
   bool is_background_slowed_ = false;
+  std::int64_t slowed_ns_ = 0;  ///< for how long
   std::uint64_t lowered_ = 0;
   std::uint64_t raised_ = 0;
 };

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "store/model/container_text.h"
+#include "symbolizer/model/reading_purpose.h"
 #include "symbolizer/reader/container_names.h"
 #include "symbolizer/reader/engine_answer.h"
 

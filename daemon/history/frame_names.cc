@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "symbolizer/model/module_reader.h"
+#include "symbolizer/model/reading_purpose.h"
 
 namespace flamed::daemon {
 namespace {

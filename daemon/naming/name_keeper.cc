@@ -13,6 +13,7 @@
 #include "store/query/query.h"
 #include "symbolizer/model/kept_names.h"
 #include "symbolizer/model/module_reader.h"
+#include "symbolizer/model/reading_purpose.h"
 
 namespace flamed::daemon {
 namespace {

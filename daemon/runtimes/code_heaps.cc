@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "runtimes/hotspot/interpreter.h"
+#include "symbolizer/model/reading_purpose.h"
 
 namespace flamed::daemon {
 namespace {
@@ -199,7 +200,9 @@ CodeHeaps::Answer CodeHeaps::read(const Request& request) {
   Answer answer{owner.process, owner.exec_id, nullptr, 0, false};
   const SystemClock clock;
   const MonotonicTime began = clock.monotonic();
-  Result<CodePlacePtr> place = read_place(request);
+  ProcessMemories& memories = parts_.jvms.memories();
+  const bool is_stuck = memories.is_stuck(owner.user);
+  Result<CodePlacePtr> place = is_stuck ? ProcessMemories::stuck_error() : read_place(request);
   answer.took_ns = clock.monotonic().ns - began.ns;
   ++readings_;
   reading_ns_ += answer.took_ns;
@@ -208,9 +211,8 @@ CodeHeaps::Answer CodeHeaps::read(const Request& request) {
     return answer;
   }
   ++failures_;
-  ProcessMemories& memories = parts_.jvms.memories();
-  answer.is_for_good = place.error().code() == ENOTSUP || memories.is_stuck(owner.user);
-  memories.note_failure(owner.user, place.error(), answer.took_ns);
+  answer.is_for_good = is_stuck || place.error().code() == ENOTSUP;
+  memories.note_failure(owner, place.error(), answer.took_ns);
   spdlog::debug("process {}: {}", owner.process.pid, place.error().message());
   if (answer.is_for_good) note(request.jvm.library, {}, place.error().message());
   return answer;

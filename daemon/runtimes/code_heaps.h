@@ -119,13 +119,13 @@ class CodeHeaps {
     MonotonicTime used_at{};
   };
   struct Request {
-    OpenJvms::Place jvm;  ///< without a library: the process is to be forgotten
+    OpenJvms::Place jvm;  ///< without a library: its heap is to be forgotten
     CodePlacePtr place;   ///< of the reading before
   };
   struct Answer {
     ProcessId process;
     std::uint64_t exec_id = 0;
-    CodePlacePtr place;  ///< null: see `failure`
+    CodePlacePtr place;  ///< null: it could not be read
     std::int64_t took_ns = 0;
     bool is_for_good = false;  ///< the failure
   };

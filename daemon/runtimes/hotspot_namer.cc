@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/runtimes/hotspot_namer.h"
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <utility>
+
+#include "symbolizer/model/reading_purpose.h"
 
 namespace flamed::daemon {
 
@@ -22,7 +25,7 @@ void HotSpotNamer::run(const std::stop_token& stop) {
     Result<symbolizer::HotSpotNames> names = read(*request);
     if (!names) {
       const std::int64_t took_ns = clock.monotonic().ns - began.ns;
-      jvms_.memories().note_failure(request->jvm.owner.user, names.error(), took_ns);
+      jvms_.memories().note_failure(request->jvm.owner, names.error(), took_ns);
     }
     const std::lock_guard lock(mutex_);
     answers_.push_back({std::move(*request), began, std::move(names)});

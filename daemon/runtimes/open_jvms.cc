@@ -9,20 +9,21 @@ namespace flamed::daemon {
 
 Result<std::shared_ptr<const OpenJvms::Jvm>> OpenJvms::open(const Place& place) {
   const ProcessMemories::Owner& owner = place.owner;
-  Result<std::shared_ptr<const Fd>> memory = memories_.open(owner);
-  if (!memory) return std::move(memory).error();
+  if (memories_.is_stuck(owner.user)) return ProcessMemories::stuck_error();
   {
     const std::lock_guard lock(mutex_);
     const auto found = open_.find(owner.process);
     if (found != open_.end() && found->second.exec_id == owner.exec_id) return found->second.jvm;
   }
+  Result<std::shared_ptr<const Fd>> memory = memories_.open(owner);
+  if (!memory) return std::move(memory).error();
   const symbolizer::ModulePtr library = modules_.find(place.library);
   if (library == nullptr || !library->file) return Error("its library is not open yet", EAGAIN);
   Result<std::optional<symbolizer::HotSpotModule>> module =
       reader_.find_hotspot(library->file.get(), {(*memory)->get(), owner.user}, place.mapping);
   if (!module) {
-    const bool may_be_read_later = module.error().code() == EAGAIN;
-    return std::move(module).error().with_code(may_be_read_later ? EAGAIN : ENOTSUP);
+    const int code = module.error().code();
+    return std::move(module).error().with_code(code == EAGAIN || code == EBUSY ? code : ENOTSUP);
   }
   if (!*module) return Error("it is not HotSpot", ENOTSUP);
   auto jvm = std::make_shared<const Jvm>(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// OpenJvms: HotSpot JVMs with their memory and the layout of their structures, read once for all threads that read
-// more. Thread-safe.
+// OpenJvms: HotSpot JVMs with their memory and the layout of their structures, shared by all threads that read from
+// them. Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -41,8 +41,8 @@ class OpenJvms {
     runtimes::HotSpotLayout layout;
     std::uint64_t base = 0;  ///< what was added to the library's addresses
   };
-  /// An error with code EAGAIN: it is still starting, or its library is not open yet; with ENOTSUP: it can't be read,
-  /// and never will.
+  /// An error with code EBUSY: it is still starting; with EAGAIN: its library is not open yet, or the worker is away;
+  /// with ENOTSUP: it can't be read, and never will.
   Result<std::shared_ptr<const Jvm>> open(const Place& place);
 
   [[nodiscard]] ProcessMemories& memories() { return memories_; }

@@ -7,7 +7,7 @@
 namespace flamed::daemon {
 
 Result<std::shared_ptr<const Fd>> ProcessMemories::open(const Owner& owner) {
-  if (is_stuck(owner.user)) return Error("memory of processes of its user does not answer", ETIMEDOUT);
+  if (is_stuck(owner.user)) return stuck_error();
   {
     const std::lock_guard lock(mutex_);
     const auto found = open_.find(owner.process);
@@ -26,16 +26,19 @@ Result<std::shared_ptr<const Fd>> ProcessMemories::open(const Owner& owner) {
   return file;
 }
 
-void ProcessMemories::note_failure(std::uint32_t user, const Error& error, std::int64_t took_ns) {
-  if (error.code() == EAGAIN || took_ns < kStuckNs) return;
+void ProcessMemories::note_failure(const Owner& owner, const Error& error, std::int64_t took_ns) {
+  if (error.code() == EAGAIN || error.code() == EBUSY || took_ns < kStuckNs) return;
   const std::lock_guard lock(mutex_);
-  ++stuck_[user];
+  std::set<ProcessId>& stuck = stuck_[owner.user];
+  if (stuck.size() < kMostStuck) stuck.insert(owner.process);
 }
 
 bool ProcessMemories::is_stuck(std::uint32_t user) const {
   const std::lock_guard lock(mutex_);
   const auto found = stuck_.find(user);
-  return found != stuck_.end() && found->second >= kMostStuck;
+  return found != stuck_.end() && found->second.size() >= kMostStuck;
 }
+
+Error ProcessMemories::stuck_error() { return Error("memory of processes of its user does not answer", ETIMEDOUT); }
 
 }  // namespace flamed::daemon

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/handle.h"
+#include "symbolizer/model/reading_purpose.h"
 
 namespace flamed::daemon {
 
@@ -41,7 +42,7 @@ Result<std::vector<symbolizer::RuntimeAnswer>> RuntimeNamer::read(const Request&
   const MonotonicTime began = clock.monotonic();
   Result<std::vector<symbolizer::RuntimeAnswer>> names = reader_.read_runtime_functions(
       {memory ? (*memory)->get() : -1, request.owner.user}, request.where, request.codes, request.copies);
-  if (!names) memories_.note_failure(request.owner.user, names.error(), clock.monotonic().ns - began.ns);
+  if (!names) memories_.note_failure(request.owner, names.error(), clock.monotonic().ns - began.ns);
   return names;
 }
 

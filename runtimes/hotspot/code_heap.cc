@@ -107,14 +107,14 @@ class Reader {
     std::vector<std::uint64_t> addresses;
     const auto first = word(base_ + (heaps.one_heap != 0 ? heaps.one_heap : heaps.heaps));
     if (!first) return unreadable("its list can't be read");
-    if (*first == 0) return Error("HotSpot's code heap: there is none yet", EAGAIN);
+    if (*first == 0) return Error("HotSpot's code heap: there is none yet", EBUSY);
     if (heaps.one_heap != 0) {
       addresses.push_back(*first);
     } else {
       const auto count = at(*first, heaps.array_length);
       const auto data = at(*first, heaps.array_data);
       if (!count || !data || *count > kMostHotSpotHeaps) return unreadable("its list is damaged");
-      if (*count == 0) return Error("HotSpot's code heap: there is none yet", EAGAIN);
+      if (*count == 0) return Error("HotSpot's code heap: there is none yet", EBUSY);
       for (std::uint64_t i = 0; i < *count; ++i) {
         const auto heap = word(*data + i * sizeof(std::uint64_t));
         if (!heap) return unreadable("its list can't be read");

@@ -69,7 +69,7 @@ inline constexpr std::size_t kMostHotSpotRules = 4096;
 /// HotSpot's own limit of its code cache.
 inline constexpr std::uint64_t kMostHotSpotHeapBytes = std::uint64_t{2} << 30;
 
-/// `known` is in the order of addresses. An error with code EAGAIN: the JVM is still starting.
+/// `known` is in the order of addresses. An error with code EBUSY: the JVM is still starting.
 Result<HotSpotCode> read_hotspot_code(RemoteMemory& memory, const HotSpotLayout& layout, std::uint64_t base,
                                       std::span<const HotSpotKnownBlob> known);
 

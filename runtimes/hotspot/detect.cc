@@ -85,7 +85,7 @@ class Reader {
     const auto first = variable(table.entries);
     const auto stride = variable(table.stride);
     if (!first || !stride) return unreadable("its memory can't be read");
-    if (*first == 0 || *stride == 0) return Error("HotSpot: it is still being loaded", EAGAIN);
+    if (*first == 0 || *stride == 0) return Error("HotSpot: it is still being loaded", EBUSY);
     if (*stride > kMostEntryBytes) return unreadable("its tables are damaged");
     return Entries{*first, *stride};
   }

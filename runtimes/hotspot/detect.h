@@ -30,7 +30,7 @@ struct HotSpotTables {
 /// Empty: it is not HotSpot. An error: it is, and why its processes can't be read.
 Result<std::optional<HotSpotTables>> detect_hotspot(ProgramImage& image);
 
-/// `base`: what was added to the module's addresses. An error with code EAGAIN: the JVM is still being loaded.
+/// `base`: what was added to the module's addresses. An error with code EBUSY: the JVM is still being loaded.
 Result<HotSpotLayout> read_hotspot_layout(RemoteMemory& memory, const HotSpotTables& tables, std::uint64_t base);
 
 }  // namespace flamed::runtimes

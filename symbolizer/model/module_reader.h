@@ -4,12 +4,10 @@
 // unprivileged worker process can implement it.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -66,7 +64,7 @@ class ModuleReader {
                                                                     std::span<const RuntimeCode> codes,
                                                                     std::span<const CopiedCode> copies) = 0;
   /// Is the file a HotSpot JVM, and where does it keep its code? `memory` is the /proc/PID/mem of a process that has it
-  /// mapped. An error: it is one, and why its processes can't be read; with code EAGAIN it is still being loaded.
+  /// mapped. An error: it is one, and why its processes can't be read; with code EBUSY it is still being loaded.
   virtual Result<std::optional<HotSpotModule>> find_hotspot(int fd, ProcessMemory memory,
                                                             const HotSpotMapping& mapping) = 0;
   /// The code of a JVM by a process's memory, see runtimes::read_hotspot_code().
@@ -85,29 +83,6 @@ class ModuleReader {
   virtual Result<Disassembly> disassemble(int fd, const DisassemblyQuestion& question) = 0;
   /// One for each name, in order.
   virtual Result<std::vector<DemangledName>> demangle(std::span<const std::string> mangled) = 0;
-};
-
-/// Readings that are not for answers don't take the places of those that are, and count for the CPU budget.
-enum class ReadingPurpose : std::uint8_t {
-  kAnswer,      ///< a client waits for it
-  kBackground,  ///< it can be put off
-  kSamples,     ///< samples wait for it
-};
-inline constexpr std::size_t kReadingPurposes = 3;
-
-/// While an object exists, readings by its thread have its purpose.
-class ReadingFor {
- public:
-  explicit ReadingFor(ReadingPurpose purpose) : before_(std::exchange(purpose_, purpose)) {}
-  ~ReadingFor() { purpose_ = before_; }
-  ReadingFor(const ReadingFor&) = delete;
-  ReadingFor& operator=(const ReadingFor&) = delete;
-
-  [[nodiscard]] static ReadingPurpose purpose() { return purpose_; }
-
- private:
-  static inline thread_local ReadingPurpose purpose_ = ReadingPurpose::kAnswer;
-  const ReadingPurpose before_;
 };
 
 }  // namespace flamed::symbolizer

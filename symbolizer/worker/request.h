@@ -20,7 +20,7 @@
 #include <cstdint>
 
 #include "base/clock.h"
-#include "symbolizer/model/module_reader.h"
+#include "symbolizer/model/reading_purpose.h"
 
 namespace flamed::symbolizer {
 

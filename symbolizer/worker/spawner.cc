@@ -26,6 +26,7 @@
 #include "base/handle.h"
 #include "symbolizer/ipc/fd_message.h"
 #include "symbolizer/ipc/wire.h"
+#include "symbolizer/model/reading_purpose.h"
 #include "symbolizer/model/sourced_rows.h"
 #include "symbolizer/worker/kept_rows.h"
 #include "symbolizer/worker/sandbox.h"

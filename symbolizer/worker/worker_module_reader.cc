@@ -30,7 +30,7 @@ constexpr std::int64_t kFirstPauseNs = kNsPerSecond;
 constexpr std::int64_t kMostPauseNs = 60 * kNsPerSecond;
 constexpr std::size_t kMaxErrorBytes = 1024;
 /// Children that wait for another request.
-constexpr std::size_t kMostSessions = 4;
+constexpr std::size_t kMostSessions = 6;
 
 /// A name that every working process can demangle.
 constexpr const char* kTestName = "_ZN6flamed4testEv";
@@ -62,15 +62,14 @@ Error no_answer(const std::string& why, int code = 0) { return Error("the ELF wo
 
 }  // namespace
 
-/// Holds a place among the requests in flight. Queries and background work have separate places, so neither waits for
-/// the other.
+/// Holds a place among the requests in flight. Those for answers and all others have separate places, so neither waits
+/// for the other.
 class WorkerModuleReader::Turn {
  public:
   Turn(WorkerModuleReader& reader, RequestKind kind, std::int64_t patience_ns)
       : reader_(reader),
-        used_(purpose_of(kind) != ReadingPurpose::kAnswer ? reader.background_ : reader.queries_),
-        most_(purpose_of(kind) != ReadingPurpose::kAnswer ? reader.options_.max_background
-                                                          : reader.options_.max_queries) {
+        used_(is_for_answer(kind) ? reader.queries_ : reader.background_),
+        most_(is_for_answer(kind) ? reader.options_.max_queries : reader.options_.max_background) {
     std::unique_lock lock(reader_.mutex_);
     const bool waited = reader_.turn_.wait_for(lock, std::chrono::nanoseconds(patience_ns),
                                                [&] { return reader_.is_stopped_ || used_ < most_; });
@@ -90,6 +89,8 @@ class WorkerModuleReader::Turn {
   explicit operator bool() const { return has_; }
 
  private:
+  static bool is_for_answer(RequestKind kind) { return purpose_of(kind) == ReadingPurpose::kAnswer; }
+
   WorkerModuleReader& reader_;
   std::size_t& used_;
   const std::size_t most_;

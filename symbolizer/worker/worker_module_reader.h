@@ -23,6 +23,7 @@
 
 #include "base/handle.h"
 #include "symbolizer/model/module_reader.h"
+#include "symbolizer/model/reading_purpose.h"
 #include "symbolizer/worker/request.h"
 #include "symbolizer/worker/worker_exchange.h"
 #include "symbolizer/worker/worker_process.h"

@@ -14,7 +14,7 @@
 #include "base/handle.h"
 #include "base/result.h"
 #include "symbolizer/ipc/helper_process.h"
-#include "symbolizer/model/module_reader.h"
+#include "symbolizer/model/reading_purpose.h"
 #include "symbolizer/worker/request.h"
 
 namespace flamed::symbolizer {

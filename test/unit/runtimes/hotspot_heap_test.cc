@@ -193,7 +193,7 @@ TEST_CASE("a JVM without a part of its tables says what is missing, and one that
     jvm.memory.write(kBase + jvm.tables().structures.stride, std::uint64_t{0});
     const Result<HotSpotLayout> layout = jvm.layout();
     REQUIRE(!layout);
-    CHECK(layout.error().code() == EAGAIN);
+    CHECK(layout.error().code() == EBUSY);
   }
   SECTION("an endless table") {
     jvm.memory.write(kBase + jvm.tables().structures.stride, std::uint64_t{1});
@@ -282,7 +282,7 @@ TEST_CASE("a damaged heap is an error, or ends where it is damaged") {
     jvm.memory.write(kObjects, std::int32_t{0});
     const Result<HotSpotCode> code = jvm.code();
     REQUIRE(!code);
-    CHECK(code.error().code() == EAGAIN);
+    CHECK(code.error().code() == EBUSY);
   }
 }
 

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/handle.h"
+#include "symbolizer/model/reading_purpose.h"
 #include "symbolizer/reader/direct_module_reader.h"
 #include "test/catch.h"
 

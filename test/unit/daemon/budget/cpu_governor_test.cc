@@ -200,6 +200,27 @@ TEST_CASE("names that a program needs when it begins are paid from what was save
   CHECK(machine.governor.background_may_go_on());
 }
 
+TEST_CASE("names that have just used up what was saved do not lower the frequency") {
+  Machine machine;
+  machine.run(60, {});
+  int seconds = 0;
+  for (; !machine.governor.is_background_slowed() && seconds < 100; ++seconds) machine.run(1, {.names = 5 * kBudget});
+  CHECK(seconds > 10);
+  machine.run(4, {.names = 5 * kBudget});
+  machine.run(60, {});
+  CHECK(machine.lowest_hz == 99);
+}
+
+TEST_CASE("names whose cost is told every third second count all the time") {
+  Machine machine;
+  machine.run(60, {});
+  for (int i = 0; i < 100; ++i) {
+    machine.run(1, {.at_99 = 0.8 * kBudget, .names = 3 * kBudget});
+    machine.run(2, {.at_99 = 0.8 * kBudget});
+  }
+  CHECK(machine.lowest_hz < 99);
+}
+
 TEST_CASE("names that programs need all the time lower the frequency until they are within the budget") {
   const Machine::Load programs{.at_99 = 0.8 * kBudget, .names = kBudget};
   Machine machine;

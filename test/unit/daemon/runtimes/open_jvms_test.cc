@@ -6,6 +6,8 @@
 
 #include <array>
 #include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -114,17 +116,20 @@ TEST_CASE("so many memories are open at most, the newest") {
   CHECK(f.memories.open(first).ok());
 }
 
-TEST_CASE("a user whose memory did not answer three times is not read any more, others are") {
+TEST_CASE("where the memory of three processes does not answer, their user's are not read any more") {
   Fixture f;
   const Owner owner{f.sleeper.id(), 1, 1000};
   const Error late("no answer", ETIMEDOUT);
-  for (unsigned i = 0; i + 1 < ProcessMemories::kMostStuck; ++i) {
-    f.memories.note_failure(1000, late, ProcessMemories::kStuckNs);
-  }
-  f.memories.note_failure(1000, late, ProcessMemories::kStuckNs - 1);
-  f.memories.note_failure(1000, Error("the worker is away", EAGAIN), ProcessMemories::kStuckNs);
+  const auto fail = [&](std::int32_t pid, const Error& error, std::int64_t took_ns = ProcessMemories::kStuckNs) {
+    f.memories.note_failure({{pid, 1}, 1, 1000}, error, took_ns);
+  };
+  for (int i = 0; i < 5; ++i) fail(1, late);
+  fail(2, late);
+  fail(3, late, ProcessMemories::kStuckNs - 1);
+  fail(3, Error("the worker is away", EAGAIN));
+  fail(3, Error("it is still being loaded", EBUSY));
   CHECK(f.memories.open(owner).ok());
-  f.memories.note_failure(1000, late, ProcessMemories::kStuckNs);
+  fail(3, late);
   CHECK(f.memories.is_stuck(1000));
   const auto memory = f.memories.open(owner);
   REQUIRE_FALSE(memory.ok());
@@ -139,7 +144,13 @@ TEST_CASE("a JVM's layout is read once for its program, by the memory that is op
   REQUIRE(jvm.ok());
   CHECK((*jvm)->base == 0x7000'0000 - 0x2000 - 0x1000);
   CHECK((*jvm)->memory == f.memories.open(f.place().owner).value());
+  for (int i = 0; i < 3; ++i) {
+    f.memories.note_failure({{i, 1}, 1, 1001}, Error("no answer", ETIMEDOUT), ProcessMemories::kStuckNs);
+  }
   CHECK(f.jvms.open(f.place()).value() == *jvm);
+  OpenJvms::Place of_stuck_user = f.place();
+  of_stuck_user.owner.user = 1001;
+  CHECK_FALSE(f.jvms.open(of_stuck_user).ok());
   CHECK(f.reader.fds == std::vector<int>{(*jvm)->memory->get()});
   const auto next = f.jvms.open(f.place(2));
   REQUIRE(next.ok());
@@ -156,7 +167,9 @@ TEST_CASE("a JVM that is still starting is asked again, and what is none, or can
   CHECK(f.jvms.open({f.place().owner, f.modules.file({8, 1, 8}, "/usr/lib/libjvm.so").module, {}}).error().code() ==
         EAGAIN);
   CHECK(f.reader.searches == 0);
-  f.reader.found = Error("it is still being loaded", EAGAIN);
+  f.reader.found = Error("it is still being loaded", EBUSY);
+  CHECK(code_of() == EBUSY);
+  f.reader.found = Error("the worker is away", EAGAIN);
   CHECK(code_of() == EAGAIN);
   f.reader.found = Error("HotSpot: the file has no code");
   CHECK(code_of() == ENOTSUP);
@@ -164,7 +177,7 @@ TEST_CASE("a JVM that is still starting is asked again, and what is none, or can
   CHECK(code_of() == ENOTSUP);
   f.reader.found = std::optional(symbolizer::HotSpotModule{});
   CHECK(code_of() == 0);
-  CHECK(f.reader.searches == 4);
+  CHECK(f.reader.searches == 5);
 }
 
 }  // namespace
