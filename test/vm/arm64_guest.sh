@@ -73,7 +73,7 @@ stacks_are_whole() { # stacks_are_whole COMMAND...
   read -r all whole < <(folded "$program" | awk '{ all += $NF } !/^\[(truncated|guessed)/ { whole += $NF } END { print all + 0, whole + 0 }')
   echo "NOTE $1 of Debian 13: $whole of $all stacks whole"
   ((status == 0 && whole * 100 >= all * 97)) || {
-    folded "$program" | awk '{ print $NF, $0 }' | sort -rn | head -n 8 | cut -c 1-240
+    folded "$program" | grep -E '^\[(truncated|guessed)' | awk '{ print $NF, $0 }' | sort -rn | head -n 8 | cut -c 1-400
     status=1
   }
   kill "$program"
@@ -113,7 +113,7 @@ kernel_tests() { # kernel_tests SECONDS TEST[,TEST...]: of a host without other 
   if timeout "$(($1 * ${stretch:-1}))" ./kernel_tests --filenames-as-tags --durations yes "$2" >"$log" 2>&1; then
     pass "kernel tests $2: $(grep -v '^ *$' "$log" | tail -n 1)"
   else
-    tail -n 150 "$log" | cut -c 1-400
+    tail -n 400 "$log" | cut -c 1-400
     fail "kernel tests $2: $(grep -v '^ *$' "$log" | tail -n 2 | tr '\n' ' ')"
   fi
   grep -E '^[0-9.]+ s: ' "$log" | sed 's/^/NOTE took /'

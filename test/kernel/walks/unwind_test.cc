@@ -54,9 +54,13 @@ std::string listed(const FoldedStacks& stacks) {
 constexpr const char* kInterrupt = ";el0t_64_irq";
 /// The vdso has no unwind information there, so the caller of its leaf function is missing.
 constexpr const char* kVdsoClock = ";main;ask_time;__kernel_clock_gettime;";
+/// libgcc's uw_install_context_1() writes the handler's registers, the return address among them, over those that its
+/// caller has saved there. It was in 5 of 300 stacks.
+constexpr double kWholeThrows = 0.97;
 #else
 constexpr const char* kInterrupt = ";asm_";
 constexpr const char* kVdsoClock = ";main;ask_time;clock_gettime;__vdso_clock_gettime;";
+constexpr double kWholeThrows = 0.99;
 #endif
 
 struct Chain {
@@ -245,7 +249,7 @@ TEST_CASE("stacks are whole while a C++ exception is thrown and where it is caug
   const std::uint64_t landed = with(stacks, ";(anonymous namespace)::landed;(anonymous namespace)::spin;");
   CHECK(landed > total(stacks) / 20);
   CHECK(with(stacks, ";__cxa_throw;") > 0);
-  CHECK(static_cast<double>(count_if(stacks, is_whole)) >= 0.99 * static_cast<double>(total(stacks)));
+  CHECK(static_cast<double>(count_if(stacks, is_whole)) >= kWholeThrows * static_cast<double>(total(stacks)));
 }
 
 /// `is_own`: a stack of the program, and not of a thread of its language's runtime.
