@@ -127,7 +127,7 @@ symbolizer::CgroupTree unified_cgroups() {
 }
 
 /// Samples that wait for rows are looked at this often.
-constexpr std::chrono::milliseconds kBetweenLateWalks{20};
+constexpr std::chrono::milliseconds kBetweenLateWalks{50};
 
 void run_ingest(const std::stop_token& stop, Ingest& ingest, BatchQueues& queues, StoredUntil& stored) {
   for (;;) {
