@@ -55,7 +55,7 @@ constexpr const char* kInterrupt = ";el0t_64_irq";
 /// The vdso has no unwind information there, so the caller of its leaf function is missing.
 constexpr const char* kVdsoClock = ";main;ask_time;__kernel_clock_gettime;";
 /// libgcc's uw_install_context_1() writes the handler's registers, the return address among them, over those that its
-/// caller has saved there. It was in 5 of 300 stacks.
+/// caller has saved there. It was in 5 of some 300 stacks.
 constexpr double kWholeThrows = 0.97;
 #else
 constexpr const char* kInterrupt = ";asm_";
